@@ -237,6 +237,20 @@ class Stage:
             f"any number of times; pass its value in and return the new one, then rebind it outside"
         )
 
+    def writes(self, cell: Any) -> None:
+        """The program has written into a cell from outside, just rebound: all views see it."""
+        if self.outer is not None:
+            self.outer.blurs(cell)
+
+    def blurs(self, cell: Any) -> None:
+        """A body that runs any number of times writes into a cell from outside."""
+        if self.outer is not None:
+            self.outer.blurs(cell)
+
+    def written_of(self, cell: Any) -> Tensor | None:
+        """What was written into a cell here; None where nothing was."""
+        return None if self.outer is None else self.outer.written_of(cell)  # type: ignore[no-any-return]
+
     def give_up(self, why: str) -> None:
         """Refuse what no graph can hold.
 

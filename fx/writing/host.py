@@ -374,7 +374,7 @@ def part(members: Any) -> None:
     """Let what members were before the first write, a moment ago, have memory of its own."""
     for x in members:
         record = view_of(x)
-        if record.first is not None:
+        if type(record.first) is Tensor:  # not what a function was staged with that gave up
             record.first._a = record.first._a.copy("K")
         record.source = record.value = None
 

@@ -195,9 +195,8 @@ def hold(cell: Storage, value: Any) -> None:
             value = value.value  # the leaf stays the cell's
         if value._node is not None:
             stage.give_up("it writes a value that requires grad into a tensor outside")
-        if host.is_shared(cell):
-            stage.give_up("it writes into a tensor that shares its memory with a NumPy array")
         cell.rebind(value)
+        stage.writes(cell)
         return
     if modes.journal is not None:
         modes.journal.append((cell, cell.value))

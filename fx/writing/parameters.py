@@ -19,7 +19,7 @@ from fx.tensor import Tensor
 from fx.writing import host
 from fx.writing.inplace import user_writes
 from fx.writing.noting import behind, link, start
-from fx.writing.records import Family, origins, record_of, view_of
+from fx.writing.records import Family, origins, view_of
 from fx.writing.storing import left, refresh
 from fx.writing.written import begin, keep_histories
 
@@ -45,8 +45,8 @@ def seen(rebinding: Callable[..., Any]) -> Callable[..., Any]:
             out = rebinding(self, operation, value)
         if family is not None and family.cell is not None and modes.stage is None:
             refresh(family)
-        elif staged and modes.stage.lasts(self):  # what is staged looks at the cell itself
-            record_of(behind(self)[0]).family.follows = True
+        elif staged and modes.stage.lasts(self):
+            modes.stage.writes(behind(self)[0])
         return out
 
     return _renew

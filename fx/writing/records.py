@@ -72,7 +72,6 @@ class Family:
             order of the axes.
         members: weak references to the views.
         watched: whether the next step of an optimizer looks at it.
-        follows: whether a compiled function writes into it, so that all members look at the cell.
         inner: whether there is more of that memory, of which nothing is known since it was written.
         repeated: whether the first shows elements several times.
         found: whether members were found by their memory, which does not tell what was detached.
@@ -80,7 +79,7 @@ class Family:
     """
 
     __slots__ = (
-        "__weakref__", "array", "cell", "follows", "found", "inner", "limit", "members", "of_user",
+        "__weakref__", "array", "cell", "found", "inner", "limit", "members", "of_user",
         "repeated", "root", "shape", "strides", "unclear", "watched",
     )  # fmt: skip
     strides: tuple[int, ...] | None
@@ -90,7 +89,6 @@ class Family:
         self.members: list[Any] = []
         self.limit = _MOST
         self.of_user = self.found = self.watched = self.inner = self.repeated = False
-        self.follows = False
         self.unclear: Any = ()
         if type(root) is Tensor or type(root) is Named:
             self.root = ref(root)
@@ -141,11 +139,12 @@ class View:
         lost: whether that is the history of before the first required grad no more. What is then
             written with a history gives it that one, as its place in PyTorch's base does.
         source, value: what the family held when it was last read, and what that was here.
+        shown: the cell of what is shown here, where a staged function has read what is ``kept``.
     """
 
     __slots__ = (
-        "at", "base", "cut", "dtype", "family", "first", "kept", "leaf", "lost", "path", "shape",
-        "since", "source", "value",
+        "__weakref__", "at", "base", "cut", "dtype", "family", "first", "kept", "leaf", "lost",
+        "path", "shape", "shown", "since", "source", "value",
     )  # fmt: skip
     shape: Any
     dtype: Any
@@ -161,6 +160,7 @@ class View:
         self.leaf: Any = None
         self.source: Any = None
         self.value: Any = None
+        self.shown: Any = None
 
 
 CUT = View(None, (), None, True)  # type: ignore[arg-type] # of a detached tensor, before the first write

@@ -280,8 +280,8 @@ def _put(family: Any, base: Any) -> None:
         cell.rebind(base)
     if modes.stage is None:
         refresh(family)
-    else:  # what is staged looks at the cell itself; later calls write, and tell nobody
-        family.follows = True
+    elif modes.stage.lasts(cell):
+        modes.stage.writes(cell)
 
 
 def _order(x: Tensor) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import cache
 from typing import Any
+from weakref import ref
 
 from numpy import ndarray
 
@@ -20,7 +21,7 @@ from fx.graph.named import Named
 from fx.primitive import Primitive
 from fx.prims.shape import reshape
 from fx.seen import keep
-from fx.state import Held
+from fx.state import Cell, Held
 from fx.state import copied as own_array
 from fx.tape import CELL, GradTracer, Leaf, grad_tracer
 from fx.tape import _sequence as next_number
@@ -322,13 +323,45 @@ def _of_parameter(record: View, cell: Any) -> Any:
     """A member of a parameter's family: what was detached is told of writes, not of steps."""
     if cell is _Dead:
         return record.value
-    if modes.stage is not None:
-        return looked(record, cell.read())
-    if not record.kept or record.value is None or record.family.follows:
+    stage = modes.stage
+    if stage is not None:
+        if not record.kept or record.value is None:
+            return looked(record, cell.read())
+        written = stage.written_of(cell)
+        if written is not None:
+            return looked(record, written)
+        if type(record.value) is not Tensor:
+            return record.value
+        if record.shown is None:
+            record.shown = Shown(record)
+        value = record.shown.read()
+        return value if record.leaf is None else _as_leaf(value, record.leaf)
+    if not record.kept or record.value is None:
         base = cell.read()
         if record.source is not base and type(base) is Tensor:
             record.source, record.value = base, looked(record, base)
     return record.value
+
+
+class Shown(Cell):
+    """What a view that ``detach()`` gave of a parameter shows, which staged functions read.
+
+    It is not what the parameter holds, once an optimizer's step came after.
+    """
+
+    __slots__ = ("of",)
+
+    def __init__(self, record: View) -> None:
+        self.of = ref(record)
+        self.born = record.family.cell.born
+        self.name = "what detach() gave"
+        self.reduction = self.handle = self.leaf = None
+
+    @property
+    def value(self) -> Any:
+        """The tensor that is shown now."""
+        record = self.of()
+        return None if record is None else _of_parameter(record, record.family.cell)
 
 
 def with_history(value: Any, old: Any) -> Any:

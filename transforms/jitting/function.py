@@ -59,6 +59,7 @@ class Jitted(Programs):
         self.unsettled: dict[Any, set[str]] = {}  # what the function changed of what it reads
         self.plans: tuple[Any, ...] = ()  # the short ways of programs
         self.writes = Writes()  # the arguments that it writes into
+        self.said: set[str] = set()  # why calls ran uncompiled that had a program
         self.rebinds = False  # whether a program of it gives cells other values
         self.touched: Any = lazily("guards.touched").Touched()  # what it was seen to read
 
@@ -114,19 +115,47 @@ class Jitted(Programs):
     # calls ---------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        handled, failed = False, None
-        if self.rebinds and writing.watched:  # views that scripts took of what it rebinds
-            writing.stepped(True)
+        failed = None
+        if self.rebinds:
+            if writing.watched:  # views that scripts took of what it rebinds
+                writing.stepped(True)
+            if self.writes.written:
+                return self._writing(args, kwargs)
         try:
             for plan in self.plans:
                 out = plan(args, kwargs)
                 if out is not MISS:
                     return out
         except Exception as error:
+            failed = error
+        return self._long_way(args, kwargs, failed)
+
+    def _writing(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of what writes into cells as scripts do, not by steps of optimizers alone."""
+        why, failed = self.writes.stands_apart(), None
+        if why:
+            if why not in self.said:
+                self.said.add(why)
+                self._say(why)
+            return self.function(*args, **kwargs)
+        try:
+            for plan in self.plans:
+                out = plan(args, kwargs)
+                if out is not MISS:
+                    self.writes.tell()
+                    return out
+        except Exception as error:
+            failed = error
+        return self._long_way(args, kwargs, failed)
+
+    def _long_way(self, args: tuple[Any, ...], kwargs: dict[str, Any], failed: Any) -> Any:
+        """A call for which no short way is known, or the short way of which failed."""
+        handled = False
+        if failed is not None:
             programs = [p for known in list(self.programs.values()) for p in known]
-            handled, failed = may_handle(self, error, programs), error
+            handled = may_handle(self, failed, programs)
             if not handled:
-                raise
+                raise failed
         if handled and any(p.table.draws for p in programs):
             lazily("recording.draws").put_back_of(failed)
         if handled or modes.axes:  # collectives name a vmap around this call
@@ -152,6 +181,8 @@ class Jitted(Programs):
             out = call.run(args, kwargs)
             if self.rebinds and writing.watched:
                 writing.stepped()
+            if self.writes.written:
+                self.writes.tell()
             program.calls += program.tally[0] == tally
             if call.staged:
                 if program.seconds is None:
@@ -182,6 +213,8 @@ class Jitted(Programs):
             if program.root is None or (call.staged and not program.calls):
                 self._drop(signature.key, program)
             if call.stores.done or not may_handle(self, error, [program]):
+                if call.stores.done:
+                    self.writes.tell()
                 raise
         call.drawn.put_back()
         if self.writes.asked:

@@ -256,6 +256,7 @@ class Program:
         predicates: what is assumed of them.
         gathered: for each leaf whose earlier gradient matters, whether there was one.
         random: whether it draws from a generator.
+        written: weak references to the cells that it writes into as a script does.
     """
 
     name: str
@@ -271,6 +272,7 @@ class Program:
     segments: int = 0
     random: bool = False
     outward: bool = False  # whether it changes Python's state, or draws from it
+    written: list[Any] = field(default_factory=list)
     differentiates: bool = False  # whether .backward() may go on from a result
     calls: int = 0
     plan: Any = None  # the short way of a call, once it is known (fast.py)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from weakref import ref
 
 from fx import limits
 from fx.config import modes
-from fx.frames import user_line
+from fx.frames import is_internal, user_line
 from fx.staged_number import StagedNumber
 from fx.tensor import Tensor
 from fx.transforms._arguments import name_of
@@ -101,7 +102,9 @@ class Programs:
         for value, source in list(program.sources.items()):
             if type(source) is Held:
                 cell = source.cell()
-                if cell is None or (cell.shape, cell.dtype) != (value.spec.shape, value.spec.dtype):
+                if cell is None or cell.value is None:
+                    return False
+                if (cell.shape, cell.dtype) != (value.spec.shape, value.spec.dtype):
                     return False
                 if cell.device.name != value.spec.device:
                     return False
@@ -215,10 +218,16 @@ class Programs:
         if reason.lasting:
             self.programs.pop(key, None)
             self.eager[key] = str(reason)
-        if not str(reason):
-            return
+        if str(reason):
+            self._say(str(reason))
+
+    def _say(self, why: str) -> None:
+        """Warn that the function runs as it is, at the line that calls it."""
+        level, frame = 1, sys._getframe(0)
+        while frame.f_back is not None and is_internal(frame.f_code.co_filename):
+            level, frame = level + 1, frame.f_back
         warnings.warn(
-            f"jit: {name_of(self.function)} runs uncompiled for these arguments, since {reason}",
+            f"jit: {name_of(self.function)} runs uncompiled for these arguments, since {why}",
             RuntimeWarning,
-            stacklevel=3,
+            stacklevel=level,
         )

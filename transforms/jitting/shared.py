@@ -59,11 +59,13 @@ def adopt(jitted: Any, signature: Any) -> Program | None:
         return None
     for program in known.get(_key(jitted, signature.key), ()):
         rebinds = program.root.finish.rebinds  # type: ignore[union-attr]
-        if any(shown(cell(), signature) for cell, _ in rebinds):
+        written = [cell() for cell in program.written]
+        if any(shown(cell(), signature, cell() in written) for cell, _ in rebinds):
             continue  # an argument shows what it holds
         if not program.guards.death.dead and jitted._serves(program, signature):
             jitted.rebinds |= bool(rebinds)
             jitted.writes.knows(cell() for cell, _ in rebinds)
+            jitted.writes.written.update(zip(map(id, written), program.written))
             return _copy(program)
     return None
 

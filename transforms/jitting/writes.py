@@ -18,18 +18,27 @@ from fx.handles import Data, Gradient
 from fx.state import Cell
 from fx.tensor import Tensor
 from fx.transforms.jitting.signature import holds_state
+from fx.writing import host
+from fx.writing.storing import refresh
 
+_SHARED = "it writes into a tensor that shares its memory with a NumPy array"
+_MIXED = (
+    "it writes into a parameter that an optimizer steps as well, and there is what detach() gave "
+    "of it, which shows the one and not the other; write p.detach().clone()"
+)
 _MOST = 4  # tensors that are compiled for, before the function runs as it is for others
 
 
 class Writes:
     """The places, among the leaves of the arguments, of what is written into."""
 
-    __slots__ = ("_cells", "_met", "asked")
+    __slots__ = ("_cells", "_met", "_mixed", "asked", "written")
 
     def __init__(self) -> None:
         self._cells: dict[int, Any] = {}  # weakly, by id, what it rebinds of what lives outside
         self._met: dict[int, set[int]] = {}  # the ids of the tensors at each place
+        self.written: dict[int, Any] = {}  # of these the ones it writes into as a script does
+        self._mixed: set[int] = set()  # and the ones that get values in other ways as well
         self.asked = False  # whether the call in progress runs as it is to find more of them
 
     def families(self, leaves: list[Any]) -> Any:
@@ -59,7 +68,8 @@ class Writes:
             shared: the families of which all members are passed as such.
         """
         cell, family = _held_by(x)
-        if modes.stage is None and (id(family) in shared or self._stores(cell)):
+        stored = self._stores(cell) and (not is_kept(x) or id(cell) in self.written)
+        if modes.stage is None and (id(family) in shared or stored):
             if type(x) is Tensor:
                 from fx.writing.checking import begun
 
@@ -73,7 +83,8 @@ class Writes:
 
     def concerns(self, signature: Any) -> bool:
         """Whether it rebinds a cell of which an argument is passed as a value."""
-        return any(self._stores(_held_by(x)[0]) for x in signature.given)
+        cells = [c for x in signature.given if self._stores(c := _held_by(x)[0])]
+        return any(shown(cell, signature, id(cell) in self.written) for cell in cells)
 
     def knows(self, cells: Iterable[Any]) -> None:
         """The function rebinds these cells."""
@@ -86,6 +97,48 @@ class Writes:
         self.knows((cell,))
         if shown(cell, stage.call.signature):
             stage.postpone()  # the argument must be passed as such
+
+    def exposes(self, stage: Any, cell: Any) -> None:
+        """The function that is being staged writes into a cell that lives outside.
+
+        What ``detach()`` gave sees it, as it does not see an optimizer's step.
+        """
+        if host.is_shared(cell):
+            stage.give_up(_SHARED)
+        self.knows((cell,))
+        self.written[id(cell)] = self._cells[id(cell)]
+        stage.program.written.append(self._cells[id(cell)])
+        if shown(cell, stage.call.signature, True):
+            stage.postpone()
+
+    def mixes(self, cell: Any, count: Any) -> str:
+        """Why it cannot be compiled if it has given a cell other values so often, too."""
+        if not count:
+            return ""
+        self._mixed.add(id(cell))
+        return _MIXED if _keeps(cell) else ""
+
+    def stands_apart(self) -> str:
+        """Why a call runs as it is, though there is a program; nothing where it need not."""
+        for key, held in self.written.items():
+            cell = held()
+            if cell is not None:
+                if host.is_shared(cell):
+                    return _SHARED
+                if key in self._mixed and _keeps(cell):
+                    return _MIXED
+        return ""
+
+    def tell(self) -> None:
+        """The function was called: let what shows the cells that it wrote into see it."""
+        for held in self.written.values():
+            cell = held()
+            family = _family_of(cell)
+            if family is not None and family.of_user and family.cell is cell and family.members:
+                if modes.stage is None:
+                    refresh(family)
+                elif modes.stage.lasts(cell):
+                    modes.stage.writes(cell)
 
     def note(self, stage: Any, value: Any) -> None:
         """The function that is being staged writes into the argument that ``value`` stands for."""
@@ -114,9 +167,29 @@ class Writes:
                     self._met.setdefault(place, set())
 
 
-def shown(cell: Any, signature: Any) -> bool:
-    """Whether an argument that is passed as a value shows what a cell holds."""
-    return any(_held_by(x)[0] is cell for x in signature.given)
+def shown(cell: Any, signature: Any, written: bool = False) -> bool:
+    """Whether an argument that is passed as a value shows what a cell gets.
+
+    Args:
+        written: whether a script writes it, which what ``detach()`` gave shows too.
+    """
+    given = [x for x in signature.given if _held_by(x)[0] is cell]
+    return any(written or not is_kept(x) for x in given)
+
+
+def is_kept(x: Any) -> bool:
+    """Whether a tensor shows what a parameter held before an optimizer's step."""
+    record = getattr(x, "_view", None)
+    return record is not None and record.kept and record.family.of_user
+
+
+def _family_of(cell: Any) -> Any:
+    return getattr(getattr(cell, "_view", None), "family", None)
+
+
+def _keeps(cell: Any) -> bool:
+    family = _family_of(cell)
+    return family is not None and any(map(is_kept, family.alive()))
 
 
 def is_given(owner: Any, signature: Any) -> bool:

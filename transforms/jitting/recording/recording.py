@@ -72,6 +72,8 @@ class Recording(NumberRecording, ElementRecording, GradientRecording, Stage):
         self.lifted_of: dict[int, tuple[Any, Tensor]] = {}  # by the id of the tensor or the cell
         self.given: dict[int, Tensor] = {}  # arguments, by the id of the leaf on the outer tape
         self.rebound: dict[int, tuple[Any, Tensor]] = {}
+        self.seen: dict[int, Any] = {}  # what was last written, by the id of the cell
+        self.stepped: dict[int, int] = {}  # how often one got a value otherwise
         self.reread: Any = None  # a cell that requires grad, and was read after it was rebound
         self.reached: Any = None  # what was there before
         self.grafted: Any = None  # whose history a value got that was written without recording
@@ -295,12 +297,32 @@ class Recording(NumberRecording, ElementRecording, GradientRecording, Stage):
         if kept is not None:  # the cell of a device that keeps where its values lie
             value = self.emit(kept[0], [value], kept[1])
         self.rebound[id(cell)] = (cell, value)
+        self.stepped[id(cell)] = self.stepped.get(id(cell), 0) + 1
         if before.level == self.number | 1:
             leaf = next(
                 x.leaf for x in self.lifted.values() if type(x.owner) is ref and x.owner() is cell
             )
             value = grad_tracer(before.level, value, leaf)
         self.cells[id(cell)] = (cell, value)
+
+    def writes(self, cell: Any) -> None:
+        if id(cell) not in self.seen:
+            self.call.jitted.writes.exposes(self, cell)
+            self.at_end(lambda: self.call.jitted.writes.mixes(cell, self.stepped.get(id(cell))))
+        self.stepped[id(cell)] = self.stepped.get(id(cell), 1) - 1
+        self.seen[id(cell)] = self.cells[id(cell)][1]
+
+    def blurs(self, cell: Any) -> None:
+        self.call.jitted.writes.exposes(self, cell)
+        self.seen[id(cell)] = None
+
+    def written_of(self, cell: Any) -> Tensor | None:
+        if id(cell) not in self.seen:
+            return super().written_of(cell)
+        found = self.seen[id(cell)]
+        if found is None:
+            self.give_up("it reads what detach() gave of a parameter that a loop inside writes")
+        return found  # type: ignore[no-any-return]
 
     # the end of staging --------------------------------------------------------------------------
 
