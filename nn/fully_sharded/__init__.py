@@ -2,7 +2,7 @@
 
 ``gathering.py`` makes parameters whole and lets go of them; ``reducing.py`` sends gradients;
 ``unit.py`` is the parameters that travel together; ``module.py`` has ``fully_shard``; ``state.py``
-whole and sharded state dicts; ``wrapper.py`` the names of FSDP1. ``README.md`` tells how.
+whole and sharded state dicts. ``README.md`` tells how.
 """
 
 from fx.nn.fully_sharded.module import FSDPModule as FSDPModule

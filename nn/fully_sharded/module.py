@@ -8,6 +8,7 @@ from typing import Any
 
 from fx import tree
 from fx.config import modes
+from fx.distributed import agreement
 from fx.distributed.device_mesh import init_device_mesh
 from fx.distributed.filling import refuse_staging
 from fx.distributed.mesh import Mesh, world
@@ -141,6 +142,7 @@ def fully_shard(
 
     Raises:
         ArgumentError: naming what it cannot do.
+        DistError: if the ranks' units have other parameters or dtypes, with those of each.
 
     Source: ``torch.distributed.fsdp.fully_shard``.
 
@@ -174,6 +176,7 @@ def fully_shard(
         )
     placements = [Replicate()] * (len(mesh.sizes) - 1) + [Shard(0)]
     places = _places(module, {id(p) for p in ignored_params or ()})
+    _compare(mesh, places, policy)
     for path, owner, name in places:
         _cut(path, owner._parameters[name], mesh, placements, shard_placement_fn)
     unit = Unit(
@@ -209,6 +212,25 @@ def _places(module: Any, ignored: set[int]) -> list[tuple[str, Any, str]]:
         ]
         below += [(f"{path}{n}.", c) for n, c in reversed(m._modules.items()) if c is not None]
     return out
+
+
+def _compare(mesh: Mesh, places: list[tuple[str, Any, str]], policy: MixedPrecisionPolicy) -> None:
+    """See that a unit is the same on all ranks: they send each other bytes without shapes."""
+    params = [(path, owner._parameters[name]) for path, owner, name in places]
+    first = {id(p): path for path, p in reversed(params)}  # where it stands first: ties
+    listed = [
+        f"{path} {p.dtype} {tuple(p.shape)}"
+        + ("" if p.requires_grad else " frozen")
+        + ("" if first[id(p)] == path else f" = {first[id(p)]}")
+        for path, p in params
+    ]
+    listed += [
+        f"{name}={dtype}"
+        for name, dtype in (("param", policy.param_dtype), ("reduce", policy.reduce_dtype))
+        if dtype is not None
+    ]
+    for m in range(len(mesh.sizes)):
+        agreement.same(mesh.ranks(m), NAME, *listed)
 
 
 def _cut(path: str, p: Any, mesh: Any, placements: Any, choose: Any) -> None:

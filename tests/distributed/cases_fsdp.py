@@ -442,3 +442,22 @@ def case_what_is_not_there_is_named():
     model = fully_shard(left, ignored_params=[left.into.bias])
     assert not isinstance(model.into.bias, DTensor)
     model(draws(2, 5)).sum().backward()
+
+
+def case_units_that_differ_are_named():
+    other = rank == size - 1
+    turned = fx.nn.Linear(*((6, 4) if other else (4, 6)), bias=False)  # as many bytes
+    refused(RuntimeError, "rank 0: fully_shard(weight float32 (6, 4))", fully_shard, turned)
+    wide = fx.nn.Linear(3, 3).to(fx.float64 if other else fx.float32)
+    refused(RuntimeError, "bias float64 (3,)", fully_shard, wide)
+    frozen = fx.nn.Linear(3, 3)
+    frozen.weight.requires_grad = other
+    refused(RuntimeError, "weight float32 (3, 3) frozen", fully_shard, frozen)
+    tied = fx.nn.Sequential(fx.nn.Linear(3, 3), fx.nn.Linear(3, 3))
+    if other:
+        tied[1].weight = tied[0].weight
+    refused(RuntimeError, "1.weight float32 (3, 3) = 0.weight", fully_shard, tied)
+    low = MixedPrecisionPolicy(param_dtype=fx.bfloat16 if other else None)
+    refused(RuntimeError, "param=bfloat16", fully_shard, fx.nn.Linear(3, 3), mp_policy=low)
+    model = shard(net())  # what was refused leaves nothing behind
+    close(model(draws(2, 5)), net()(draws(2, 5)))
