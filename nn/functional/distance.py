@@ -100,6 +100,5 @@ def pdist(input: Any, p: float = 2.0) -> Tensor:
     if p < 0:
         raise ValueError(f"pdist: p must not be negative, got {p}")
     n = x._shape[0]
-    first, second = np.triu_indices(n, 1)
-    places = as_tensor(first * n + second, device=x.device)
+    places = as_tensor(np.flatnonzero(~np.tri(n, dtype=bool)), device=x.device)
     return indexing.take(cdist(x, x, p).reshape(n * n), places, axis=0)

@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from fx import limits
 from fx.backends.cpu.formulas import Along, Rows
 from fx.backends.cpu.matmul import matmul
+from fx.primitive import registry
 
 Kernel = Callable[..., Any]
 
@@ -158,12 +160,23 @@ def _index(value: int) -> np.ndarray:
 
 
 def distances(formula: Kernel) -> Kernel:
-    """The lengths of x[i] - y[j], of x (*batch, m, d) and y (*batch, n, d)."""
+    """The lengths of x[i] - y[j], of x (*batch, m, d) and y (*batch, n, d).
+
+    Of short rows y is turned, so that vectors lie across its rows and fold nothing in the end.
+    """
+
+    def across(x: Any, y: Any) -> Any:  # x (m, d), y (d, n)
+        return formula(x, registry["transpose"](y, axes=(1, 0)))
+
+    short = Rows("distances across rows", across, "ac cb", along="c", keeps=False)
     rows = Rows("distances", formula, "ac bc", along="c", keeps=False)
 
     def one(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        m, n = len(x), len(y)
-        found = rows((x, y), (m, n, x.shape[1]), ((m, n),)) if x.size and n else None
+        m, n, d = len(x), *y.shape
+        found = None
+        if x.size and n:
+            way, other = (short, y.T) if d <= limits.ROW_SHORT else (rows, y)
+            found = way((x, other), (m, n, d), ((m, n),))
         if found is None:
             return np.sqrt(np.square(x[:, None] - y).sum(-1, x.dtype))  # type: ignore[no-any-return]
         return found  # type: ignore[no-any-return]
