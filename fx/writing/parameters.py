@@ -12,6 +12,8 @@ from sys import getrefcount
 from typing import Any
 
 from fx.config import modes, writing
+from fx.errors import InPlaceError
+from fx.handles import Data
 from fx.prims.compare import stop_gradient
 from fx.state import Cell
 from fx.tape import CELL
@@ -23,11 +25,18 @@ from fx.writing.records import Family, origins, view_of
 from fx.writing.storing import left, refresh
 from fx.writing.written import begin, keep_histories
 
+_TURNS = frozenset(("t_", "transpose_", "swapaxes_", "swapdims_"))
+
 
 def seen(rebinding: Callable[..., Any]) -> Callable[..., Any]:
     """A write into a parameter, which its views see where the user's module writes."""
 
     def _renew(self: Any, operation: str, value: Any) -> Any:
+        if operation in _TURNS and isinstance(self, Data):
+            raise InPlaceError(
+                f"{operation} on {self.name} would turn the parameter itself, where PyTorch turns "
+                f"the tensor that p.data gave; write v = p.data.{operation[:-1]}(...)"
+            )
         record = getattr(behind(self)[0], "_view", None)
         family = None if record is None else record.family
         staged = modes.stage is not None  # later calls write, and see no views that are not noted

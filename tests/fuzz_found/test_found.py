@@ -457,3 +457,13 @@ def test_graphs_2601_1062(name):
 def test_graphs_2601_3380():
     x0 = values.tensor((3, 3), "complex128", 14, "transposed", "infinite")
     compare.compiled(lambda x: [x @ x.T], x0)
+
+
+@pytest.mark.parametrize("name", ["transpose_", "swapaxes_", "t_"])
+def test_writes_2602_77(name):
+    p = fx.torch.nn.Parameter(fx.torch.arange(4.0).reshape(2, 2))
+    v = p.data
+    v[-1] = 0.5
+    with pytest.raises(fx.errors.InPlaceError, match="would turn the parameter itself"):
+        getattr(v, name)(*(() if name == "t_" else (0, 1)))
+    assert p.tolist() == [[0, 1], [0.5, 0.5]]

@@ -13,12 +13,13 @@ from typing import Any
 from weakref import ref
 
 from fx import tree
-from fx.config import modes
+from fx.config import modes, writing
 from fx.handles import Data, Gradient
 from fx.state import Cell
 from fx.tensor import Tensor
 from fx.transforms.jitting.signature import holds_state
 from fx.writing import host
+from fx.writing.records import CUT
 from fx.writing.storing import refresh
 
 _SHARED = "it writes into a tensor that shares its memory with a NumPy array"
@@ -32,10 +33,11 @@ _MOST = 4  # tensors that are compiled for, before the function runs as it is fo
 class Writes:
     """The places, among the leaves of the arguments, of what is written into."""
 
-    __slots__ = ("_cells", "_met", "_mixed", "asked", "written")
+    __slots__ = ("_cells", "_looked", "_met", "_mixed", "asked", "written")
 
     def __init__(self) -> None:
         self._cells: dict[int, Any] = {}  # weakly, by id, what it rebinds of what lives outside
+        self._looked = False  # whether a call ran as it is, after which the views are known
         self._met: dict[int, set[int]] = {}  # the ids of the tensors at each place
         self.written: dict[int, Any] = {}  # of these the ones it writes into as a script does
         self._mixed: set[int] = set()  # and the ones that get values in other ways as well
@@ -75,7 +77,12 @@ class Writes:
 
                 begun(x)
             return x
-        return x if type(x) is Tensor else x.read()
+        if type(x) is Tensor:
+            return x
+        value = x.read()
+        if writing.watched and type(value) is Tensor and value is not getattr(cell, "value", None):
+            value._view = CUT  # no tensor of the program, where views of its memory are looked for
+        return value
 
     def _stores(self, cell: Any) -> bool:
         known = self._cells.get(id(cell))
@@ -95,6 +102,9 @@ class Writes:
     def stores(self, stage: Any, cell: Any) -> None:
         """The function that is being staged rebinds a cell that lives outside."""
         self.knows((cell,))
+        if writing.watched and not writing.started and not self._looked:
+            self._looked = True  # for views of views, which lie in memory that this call may reuse
+            stage.postpone()
         if shown(cell, stage.call.signature):
             stage.postpone()  # the argument must be passed as such
 

@@ -5,6 +5,8 @@ in its memory sees a write. Programs are made of what is written and how, of wha
 """
 
 import itertools
+import subprocess
+import sys
 import warnings
 
 import pytest
@@ -164,3 +166,51 @@ def test_what_detach_gave_is_not_read_after_a_loop_that_writes_it():
             warnings.simplefilter("ignore", RuntimeWarning)
             x, seen = f()
         assert (x.item(), seen.tolist(), held.tolist()) == (3, [8, 8, 8], [8, 8, 8])
+
+
+EARLY = """
+import itertools, json, os, sys, warnings
+import fx
+import fx.torch as torch
+warnings.simplefilter("ignore")
+
+def told(jit, order, views):
+    p = torch.nn.Parameter(torch.arange(4.0))
+    optimizer = torch.optim.SGD([p], lr=0.5)
+    names = {}
+    exec(views, {"p": p}, names)
+
+    @jit
+    def f(a, b):
+        p.grad = torch.ones(4)
+        optimizer.step()
+        with torch.no_grad():
+            return (a * 1).sum(), (b * 1).sum()
+
+    seen = []
+    for a, b in order:
+        seen.append([x.item() for x in f(names[a], names[b])])
+        seen.append([x.tolist() for x in (*names.values(), p)])
+    return seen
+
+VIEWS = (
+    "v = p.view(2, 2); w = v[0]; d = p.data; u = w[:1]",
+    "d = p.data; v = d.view(2, 2); w = v.t(); u = w[0]",
+)
+ORDERS = "wd dw", "dw ww", "uv vu", "dd uw", "vw wd", "uu ud"
+for views, order in itertools.product(VIEWS, ORDERS):
+    both = []
+    for jit in (fx.jit, lambda f: f):  # each in a process that has not written yet
+        read, write = os.pipe()
+        if not os.fork():
+            os.write(write, json.dumps(told(jit, order.split(), views)).encode())
+            os._exit(0)
+        os.close(write)
+        both.append(os.fdopen(read).read())
+        os.wait()
+    assert both[0] and both[0] == both[1], (views, order, both)
+"""
+
+
+def test_views_of_views_that_were_taken_before_a_first_step_follow_it():
+    subprocess.run([sys.executable, "-c", EARLY], check=True, timeout=300)
