@@ -460,10 +460,10 @@ def test_another_process_finds_the_code(folder):
     assert finish(start(folder)) == 0
 
 
-def test_processes_that_write_at_once_do_not_disturb_one_another(folder):
+def test_of_processes_that_want_the_same_at_once_one_compiles(folder, tmp_path):
     begin = time.time() + 3
-    for process in [start(folder, begin, 6) for _ in range(2)]:
-        finish(process)
+    compiled = [finish(process) for process in [start(folder, begin, 6) for _ in range(2)]]
+    assert sum(compiled) == finish(start(tmp_path / "alone", 0.0, 6))
     assert not list(folder.glob("new-*"))
     for path in entries(folder):
         assert disk_cache.load(path.stem) is not None
@@ -493,3 +493,13 @@ def test_the_name_of_an_entry_depends_on_the_source_of_the_compiler(tmp_path, mo
         names.append(disk_cache.name_of("key"))
     disk_cache.compiler.cache_clear()
     assert names[0] == names[2] != names[1]
+
+
+def test_who_waits_for_an_entry_has_an_end(folder, compiled, monkeypatch):
+    monkeypatch.setattr(disk_cache, "_PATIENCE", 0.05)
+    name = disk_cache.name_of("sized", "held")
+    with disk_cache.making(name) as made:
+        assert not made
+        assert disk_cache.kept(name, lambda: ([7], b"code")) == ([7], b"code")
+    assert disk_cache.kept(name, lambda: pytest.fail("made again")) == ([7], b"code")
+    assert not list(folder.glob("new-*"))

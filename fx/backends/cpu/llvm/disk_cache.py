@@ -4,6 +4,7 @@ An entry is one file: a magic word, a checksum, three lengths, a JSON head, obje
 compressed IR. Nothing in it is executed or unpickled before the checksum and every field of the
 head have been looked at; an entry that fails is removed and made again. Files are written beside
 and renamed, so that a reader never sees half of one, and of two writers of one key one remains.
+Of the processes that miss the same entry at once, one compiles and the others wait and load it.
 
 The folder is ``FX_CACHE_DIR``, or ``fx`` in ``XDG_CACHE_HOME`` or ``~/.cache``; ``FX_CACHE=0``
 turns the cache off. It holds code, so a folder that others may write into is not used.
@@ -17,7 +18,7 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -31,6 +32,7 @@ _MAGIC = b"fxcache1"
 _SUFFIX = ".fxc"
 _LIMIT = 1 << 30  # bytes of all entries; the ones unused for longest go first
 _HEAD = len(_MAGIC) + 32 + 3 * 8
+_PATIENCE = 10.0  # seconds to wait for what another process compiles; then it is compiled here
 
 
 def folder() -> Path | None:
@@ -138,13 +140,73 @@ def code_of(text: str, *told: str, written: Callable[[str], str] = str) -> bytes
     from fx.backends.cpu.llvm import engine
 
     name = name_of("module", text, *told)
-    found = None if name is None else load(name)
+    return kept(name, lambda: (None, engine.compile_text(written(text))))[1]
+
+
+def kept(name: str | None, make: Callable[[], tuple[Any, bytes]]) -> tuple[Any, bytes]:
+    """Head and object code of an entry, made and stored if it is missing.
+
+    Args:
+        name: of the entry; None where nothing is kept.
+        make: what gives both.
+    """
+    if name is None:
+        return make()
+    found = load(name)
     if found is not None:
-        return found[1]
-    code = engine.compile_text(written(text))
-    if name is not None:
-        store(name, None, code, b"")
-    return code
+        return found[:2]
+    with making(name) as made:
+        found = load(name) if made else None
+        if found is not None:
+            return found[:2]
+        head, code = make()
+        store(name, head, code, b"")
+        return head, code
+
+
+@contextlib.contextmanager
+def making(name: str | None) -> Iterator[bool]:
+    """While an entry is made: a second process, or thread, that wants to make it waits until then.
+
+    Nothing depends on it but time: who has waited for long, or finds no lock here, goes on alone.
+
+    Gives whether there is an entry by now.
+    """
+    where = None if name is None else folder()
+    if name is None or where is None:
+        yield False
+        return
+    path = where / f"new-{name}.lock"
+    try:
+        import fcntl
+
+        held = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except (ImportError, OSError):
+        yield has(name)
+        return
+    try:
+        _wait_for(lambda: fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB))
+        yield has(name)
+    finally:
+        path.unlink(missing_ok=True)  # who waits for this one finds the entry
+        with contextlib.suppress(OSError):
+            fcntl.flock(held, fcntl.LOCK_UN)  # a child that was forked meanwhile has it, too
+        os.close(held)
+
+
+def _wait_for(lock: Callable[[], object]) -> None:
+    end = time.monotonic() + _PATIENCE
+    pause = 0.001
+    while time.monotonic() < end:
+        try:
+            lock()
+        except BlockingIOError:
+            time.sleep(pause)
+            pause = min(2 * pause, 0.02)
+        except OSError:  # a file system without locks
+            return
+        else:
+            return
 
 
 def load(name: str) -> tuple[Any, bytes, bytes] | None:

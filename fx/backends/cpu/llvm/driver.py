@@ -60,11 +60,21 @@ def compile_graph(
     from fx.backends.cpu.llvm.this_cpu import this_cpu
     from fx.compiler.schedule import schedule
 
-    builder = Builder(schedule(graph, this_cpu()), graph, donated)
-    program, python = builder.build()
-    if builder.shareable and _is_whole(program.recipe):
-        _remember(key, donated, program, builder.code, builder.listing)
+    name = _name_of(key, donated)
+    with disk_cache.making(name) as made:
+        found = _known(key, donated, graph) if made else None
+        if found is not None:
+            return found
+        builder = Builder(schedule(graph, this_cpu()), graph, donated)
+        program, python = builder.build()
+        if builder.shareable and _is_whole(program.recipe):
+            _remember(key, donated, program, builder.code, builder.listing)
     return _finish(program, graph, python)
+
+
+def _name_of(key: str, donated: Sequence[int]) -> str | None:
+    """The name of a program's entry; None where its key means something in this process only."""
+    return disk_cache.name_of(key, repr(tuple(donated))) if is_stable(key) else None
 
 
 # Programs of this process by key: those in use, and the last few, so that a function that is jitted
@@ -87,8 +97,8 @@ def _known(key: str, donated: Sequence[int], graph: Graph) -> Executable | None:
     """The executable whose program is in this process or on disk."""
     program = _programs.get((key, tuple(donated)))
     name = None
-    if program is None and is_stable(key):
-        name = disk_cache.name_of(key, repr(tuple(donated)))
+    if program is None:
+        name = _name_of(key, donated)
         program = None if name is None else _from_disk(name, graph)
     if program is None:
         return None
@@ -113,7 +123,7 @@ def _remember(
 ) -> None:
     """Keep a program in this process, and on disk where its key means something there."""
     _keep(key, donated, program)
-    name = disk_cache.name_of(key, repr(tuple(donated))) if is_stable(key) else None
+    name = _name_of(key, donated)
     if name is not None:
         head = {"recipe": to_json(program.recipe), "objects": [len(x) for x in code]}
         disk_cache.store(name, head, b"".join(code), listing)

@@ -95,18 +95,24 @@ def program(
 
     names = sorted({n for shape in shapes for n in shape} - {"1"})
     entry = disk_cache.name_of("formula", name, repr((shapes, chars, along, kind)))
-    found = None if entry is None else disk_cache.load(entry)
-    if found is not None:
-        return Program(found[1], found[0], names)
-    from fx.compiler.extents import NoExtentsError
+
+    def make() -> tuple[Any, bytes]:
+        from fx.compiler.extents import NoExtentsError  # what is on disk needs no compiler
+
+        try:
+            return _made(name, formula, shapes, chars, along, kind, names)
+        except NoExtentsError as error:
+            raise _RefusedError from error
 
     try:
-        code, head = _made(name, formula, shapes, chars, along, kind, names)
-    except NoExtentsError:
+        head, code = disk_cache.kept(entry, make)
+    except _RefusedError:
         return None
-    if entry is not None:
-        disk_cache.store(entry, head, code, b"")
     return Program(code, head, names)
+
+
+class _RefusedError(Exception):
+    """A formula that has no such program."""
 
 
 def _made(
@@ -117,7 +123,7 @@ def _made(
     along: int,
     kind: str,
     names: Sequence[str],
-) -> tuple[bytes, Any]:
+) -> tuple[Any, bytes]:
     from fx.backends.cpu.llvm import engine
     from fx.backends.cpu.llvm.entry.eager import MOST
     from fx.backends.cpu.llvm.loops.emit import emit_all, emit_table
@@ -159,9 +165,9 @@ def _made(
             "rate": step.cost / int(elements),
         })  # fmt: skip
     emit_all(module, "all", [(f"step{i}", s.tasks) for i, s in enumerate(planned.steps)], words)
-    return engine.compile_text(str(module)), {
-        "steps": steps, "between": between, "results": [v.spec.dtype.name for v in graph.outputs]
-    }  # fmt: skip
+    results = [v.spec.dtype.name for v in graph.outputs]
+    head = {"steps": steps, "between": between, "results": results}
+    return head, engine.compile_text(str(module))
 
 
 def _staged(name: str, formula: Any, shapes: Sequence[Shape], chars: str, primes: Any) -> Any:

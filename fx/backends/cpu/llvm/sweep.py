@@ -74,14 +74,7 @@ class Sweep:
         self.dtype = graph.inputs[0].spec.dtype
         key = graph_key(graph)
         name = disk_cache.name_of("sweep", repr((key, width, tuple(into))))
-        found = None if name is None else disk_cache.load(name)
-        if found is None:
-            head, text = _emit(graph, width, into)
-            code = engine.compile_text(text)
-            if name is not None:
-                disk_cache.store(name, head, code, b"")
-        else:
-            head, code, _ = found
+        head, code = disk_cache.kept(name, lambda: _made(graph, width, into))
         self.chunk, self.each = int(head["chunk"]), float(head["each"])
         from fx.backends.cpu.llvm.executable import link
 
@@ -94,7 +87,7 @@ class Sweep:
         return Layout(self, lengths)
 
 
-def _emit(graph: Graph, width: int, into: Sequence[int]) -> tuple[dict[str, Any], str]:
+def _made(graph: Graph, width: int, into: Sequence[int]) -> tuple[dict[str, Any], bytes]:
     """What must be known of the code, and the code."""
     from fx.backends.cpu.llvm.loops.flat import FlatStep
     from fx.backends.cpu.llvm.this_cpu import this_cpu
@@ -119,7 +112,8 @@ def _emit(graph: Graph, width: int, into: Sequence[int]) -> tuple[dict[str, Any]
     ]
     each = step.cost / step.lengths[0]
     head = {"chunk": step.chunk, "each": each, "externals": externals}
-    return head, str(module) + _driver(body.name, places, width, step.chunk)
+    text = str(module) + _driver(body.name, places, width, step.chunk)
+    return head, engine.compile_text(text)
 
 
 def _without(step: Any, wanted: Sequence[bool]) -> Any:

@@ -106,13 +106,7 @@ def _loaded(group: str, name: str, dtype: str, under: str) -> Any:
     from fx.backends.cpu.llvm import disk_cache, engine
 
     entry = _entry_of(group, name, dtype)
-    found = None if entry is None else disk_cache.load(entry)
-    if found is not None:
-        code = found[1]
-    else:
-        code = _code_of(group, name, dtype)
-        if entry is not None:
-            disk_cache.store(entry, None, code, b"")
+    _, code = disk_cache.kept(entry, lambda: (None, _code_of(group, name, dtype)))
     loaded = engine.Loaded([code], [name], {}, lasting=True)
     return loaded
 
