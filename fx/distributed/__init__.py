@@ -32,6 +32,7 @@ _HOMES = {
     "fx.distributed.placements": "Placement Shard Replicate Partial",
     "fx.distributed.device_mesh": "DeviceMesh init_device_mesh",
     "fx.distributed.implicit": "implicit_replication",
+    "fx.distributed.uneven": "Join Joinable JoinHook",
     "fx.distributed.tensor": "DTensor distribute_tensor distribute_module local_map",
     "fx.distributed.simulator": "simulate",
 }

@@ -9,6 +9,7 @@ import numpy as np
 from fx.distributed import exchange
 from fx.distributed.errors import DistError
 from fx.distributed.reductions import ReduceOp
+from fx.distributed.uneven import JoinHook
 from fx.nn.data_parallel.values import now, take
 
 
@@ -41,15 +42,25 @@ class Joining:
 
     def shadow(self) -> None:
         """This rank is through: take part in what others do, then take the last one's values."""
+        while self.follow():
+            pass
+        self.finish()
+
+    def follow(self) -> bool:
+        """Take part in one pass of the others; False where there is none."""
         model = self.model
-        while True:
-            going, syncs = self._agree(0, False)
-            if not going:
-                break
-            if model.require_forward_param_sync and model.broadcast_buffers:
-                take(self.group, model._synced(), self.first)
-            if syncs:
-                model._reducer.shadow()
+        going, syncs = self._agree(0, False)
+        if not going:
+            return False
+        if model.require_forward_param_sync and model.broadcast_buffers:
+            take(self.group, model._synced(), self.first)
+        if syncs:
+            model._reducer.shadow()
+        return True
+
+    def finish(self) -> None:
+        """Take the values of the rank with the most passes."""
+        model = self.model
         size, rank = self.group.size(), self.group.rank()
         last = now(
             self.group,
@@ -57,3 +68,18 @@ class Joining:
         )
         named = [p for n, p in model.module.named_parameters() if n not in model._ignored]
         take(self.group, named + model._synced(), int(last[0]) % size)
+
+
+class Hook(JoinHook):
+    """``DistributedDataParallel`` in a block of ``Join``."""
+
+    def __init__(self, joining: Joining) -> None:
+        self.joining = joining
+
+    def main_hook(self) -> None:
+        """Take part in one pass of the others."""
+        self.joining.follow()
+
+    def post_hook(self, is_last_joiner: bool) -> None:
+        """Take the values of the rank with the most passes."""
+        self.joining.finish()

@@ -14,7 +14,8 @@ from fx.distributed.filling import refuse_staging
 from fx.distributed.groups import world
 from fx.errors import ArgumentError
 from fx.nn.base.module import Module
-from fx.nn.data_parallel.joining import Joining
+from fx.distributed.uneven import Join
+from fx.nn.data_parallel.joining import Hook, Joining
 from fx.nn.data_parallel.reducer import Reducer
 from fx.nn.data_parallel.values import NAME, same_models, take
 
@@ -162,6 +163,7 @@ class DistributedDataParallel(Module):
         if syncs:
             reducer.check_last()
         if self._joining is not None:
+            Join.notify_join_context(self)
             self._joining.tell(syncs)
         before = self.require_forward_param_sync
         if stage is not None:
@@ -218,11 +220,36 @@ class DistributedDataParallel(Module):
         if not enable:
             yield
             return
-        joining = Joining(self, divide_by_initial_world_size, throw_on_early_termination)
-        self._joining, self._reducer.joined = joining, True
+        joining = self._joins(divide_by_initial_world_size, throw_on_early_termination)
         try:
             yield
             joining.shadow()
         finally:
-            self._joining, self._reducer.joined = None, False
-            self._reducer.divisor = None
+            self._leave_join()
+
+    def _joins(self, by_all: bool, throws: bool) -> Joining:
+        self._joining, self._reducer.joined = Joining(self, by_all, throws), True
+        return self._joining
+
+    def _leave_join(self) -> None:
+        self._joining, self._reducer.joined = None, False
+        self._reducer.divisor = None
+
+    def join_hook(self, divide_by_initial_world_size: bool = True, **kwargs: Any) -> Hook:
+        """What a rank that is through does in a block of ``Join``.
+
+        Args:
+            divide_by_initial_world_size: the mean is over all ranks, not over those that go on.
+            kwargs: for other joinables.
+        """
+        return Hook(self._joins(divide_by_initial_world_size, False))
+
+    @property
+    def join_device(self) -> Any:
+        """Where its messages lie."""
+        return next(iter(self.module.parameters())).device
+
+    @property
+    def join_process_group(self) -> Any:
+        """The ranks that average."""
+        return self.process_group

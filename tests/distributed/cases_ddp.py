@@ -147,6 +147,53 @@ def case_who_is_through_first_raises_in_all():
     refused("at least one rank that exhausted inputs", run)
 
 
+class Counted(dist.Joinable, dist.JoinHook):
+    """Adds one of each rank in each iteration."""
+
+    join_process_group = property(lambda self: dist.group.WORLD)
+    join_device = property(lambda self: "cpu")
+    total = 0
+    last = None
+
+    def __call__(self):
+        dist.Join.notify_join_context(self)
+        self.total += dist.all_reduce(fx.ones(1)).item()
+
+    def join_hook(self, **kwargs):
+        return self
+
+    def main_hook(self):
+        _ = dist.all_reduce(fx.zeros(1))
+
+    def post_hook(self, is_last_joiner):
+        self.last = is_last_joiner
+
+
+def case_others_join_beside_a_model():
+    alone, beside = (DistributedDataParallel(model()) for _ in range(2))
+    counted = Counted()
+    for wrapped, block in ((alone, alone.join()), (beside, dist.Join([beside, counted]))):
+        optimizer = fx.optim.SGD(wrapped.parameters(), lr=0.1)
+        with block:
+            for _ in range(2 + rank):
+                optimizer.zero_grad()
+                wrapped(batch(rank)).sum().backward()
+                counted() if wrapped is beside else None
+                optimizer.step()
+    assert counted.total == sum(sum(n < 2 + r for r in range(size)) for n in range(2 + rank))
+    assert counted.last is (rank == size - 1)
+    for p, q in zip(alone.module.parameters(), beside.module.parameters()):
+        np.testing.assert_array_equal(p.numpy(), q.numpy())
+
+    def throws():
+        with dist.Join([counted], throw_on_early_termination=True):
+            for _ in range(2 + rank):
+                counted()
+
+    refused("exhausted inputs", throws)
+    refused("at least one joinable", lambda: dist.Join([]))
+
+
 def normalised(synchronised, seed=3):
     fx.manual_seed(seed)
     plain = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Tanh(), nn.Linear(4, 2))

@@ -1,1 +1,5 @@
-"""``torch.distributed.algorithms``: other ways to send gradients, and means of models."""
+"""``torch.distributed.algorithms``: other ways to send gradients, means of models, uneven ranks."""
+
+from fx.distributed.uneven import Join as Join
+from fx.distributed.uneven import Joinable as Joinable
+from fx.distributed.uneven import JoinHook as JoinHook
