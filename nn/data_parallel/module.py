@@ -12,9 +12,9 @@ from fx.config import is_grad_enabled, modes
 from fx.distributed.errors import DistError
 from fx.distributed.filling import refuse_staging
 from fx.distributed.groups import world
+from fx.distributed.uneven import Join
 from fx.errors import ArgumentError
 from fx.nn.base.module import Module
-from fx.distributed.uneven import Join
 from fx.nn.data_parallel.joining import Hook, Joining
 from fx.nn.data_parallel.reducer import Reducer
 from fx.nn.data_parallel.values import NAME, same_models, take

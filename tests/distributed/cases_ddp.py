@@ -183,14 +183,14 @@ def case_others_join_beside_a_model():
     assert counted.total == sum(sum(n < 2 + r for r in range(size)) for n in range(2 + rank))
     assert counted.last is (rank == size - 1)
     for p, q in zip(alone.module.parameters(), beside.module.parameters()):
-        np.testing.assert_array_equal(p.numpy(), q.numpy())
+        np.testing.assert_array_equal(p.detach().numpy(), q.detach().numpy())
 
     def throws():
         with dist.Join([counted], throw_on_early_termination=True):
             for _ in range(2 + rank):
                 counted()
 
-    refused("exhausted inputs", throws)
+    refused("exhausted", throws)
     refused("at least one joinable", lambda: dist.Join([]))
 
 
