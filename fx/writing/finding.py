@@ -130,12 +130,14 @@ def _join(owner: Any, group: list[Any], grads: set[int], common: bool) -> None:
     views = [x for x in views if id(x) not in grads]
     rest = {*map(id, views), *map(id, apart)}
     others = [x for x in group if id(x) not in rest]
+    if cell is not None and known[3] is not None:  # but for what was read of the parameter itself
+        others = [x for x in others if x is not known[3]()]
     if not views:
         _relate(owner, others)
     elif len(apart) == 1 and cell is None and not others and not common:
         _relate(owner, group, apart[0])
     elif cell is not None and type(cell) is Family and not apart and not others:
-        _adopt(cell, owner, views)
+        _adopt(cell, _lying(owner, cell, known[2]), views)
     else:
         families = [record_of(x).family for x in (*group, *apart)]
         _unclear([*families, *([cell] if type(cell) is Family else ())], group)
@@ -292,12 +294,22 @@ def _follow(x: Any, known: View, shape: Any, recorded: bool, owner: Any, views: 
         _put(y, View(family, (*lead, *path), x if _node(y) is not None else None, apart))
 
 
-def _adopt(family: Family, owner: Any, views: list[Any]) -> None:
-    """Let what is cut of the memory of a parameter be of its family."""
+def _lying(owner: Any, family: Family, place: Any) -> Any:
+    """A parameter as it lay in memory when views of it were taken; None where that is not known."""
+    if owner.shape == family.shape:
+        return owner
+    if place is None or not owner.flags.c_contiguous:
+        return None
+    dtype, offset, strides = place
+    return np.ndarray(family.shape, dtype, owner, offset, strides)
+
+
+def _adopt(family: Family, array: Any, views: list[Any]) -> None:
+    """Let what is cut of the memory of a parameter, which lay as ``array``, be of its family."""
     cell = family.root()
     leaf = None if cell is None else cell.leaf
     for x in views:
-        path = steps(owner, _array(x)) if owner.shape == family.shape else None
+        path = None if array is None else steps(array, _array(x))
         node = _node(x)
         known = node is None or type(node) is Leaf or _source(node, leaf) is leaf
         if path is None or not known:

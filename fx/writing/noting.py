@@ -337,14 +337,24 @@ def _note_copy(x: Any, out: Any) -> None:
 
 
 def _note_origin(family: Family, array: Any) -> None:
-    """Note in what memory a parameter was when a view of it was taken."""
+    """Note in what memory a parameter was when a view of it was taken, and where in it."""
     if type(array) is np.ndarray:
         owner = owner_of(array)
-        held, known = origins.get(id(owner), (None, None))
+        held, known, *_ = origins.get(id(owner), (None, None))
         if held is None or held() is not owner:
-            origins[id(owner)] = ref(owner), family
+            origins[id(owner)] = ref(owner), family, *_place_in(owner, family)
         elif known is not family:
-            origins[id(owner)] = ref(owner), False
+            origins[id(owner)] = ref(owner), False, None, None
+
+
+def _place_in(owner: Any, family: Family) -> tuple[Any, Any]:
+    """Dtype, offset and strides of a parameter in memory, None if it lies elsewhere; its tensor."""
+    value = getattr(family.root(), "value", None)
+    held = getattr(value, "_a", None)
+    if type(held) is not np.ndarray or owner_of(held) is not owner:
+        return None, None
+    offset = held.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
+    return (held.dtype, offset, held.strides), ref(value)
 
 
 def _primitives() -> tuple[Any, ...]:

@@ -140,7 +140,7 @@ def _is_lent(family: Family) -> bool:
     """Whether views of views of a parameter, which are not noted, may hold its memory."""
     root = family.root()
     held = getattr(getattr(root, "value", None), "_a", None)
-    for found, known in origins.values():
+    for found, known, *_ in origins.values():
         owner = found() if known is family or known is False else None
         # `owner` and the call hold it; and so do `held` and the parameter's tensor, if it is that
         if owner is not None and getrefcount(owner) > (4 if owner is held else 2):

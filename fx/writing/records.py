@@ -27,7 +27,7 @@ _MOST = 16  # members before those that are gone are looked for
 
 # before the first write: the memory that parameters had when views of them were noted, and that of
 # tensors without history that were detached, by the ids of the arrays
-origins: dict[int, tuple[Any, Any]] = {}
+origins: dict[int, tuple[Any, Any, Any, Any]] = {}
 detached: set[int] = set()
 # and the views that have memory of their own, by the ids of the arrays that own it: a weak
 # reference to that, what they are of, the record, the shape, whether there is a history

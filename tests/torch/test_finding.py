@@ -78,6 +78,28 @@ a += 5; c -= 1""",
 p = torch.nn.Parameter(torch.ones(2, 2)); d = p.detach(); r = p.detach()[0]; v = p.data.view(-1)
 k = p.data[1].view(2, 1); r[1] = 5.; k[0] = 6; s = p.detach().clone()""",
 }
+_MADE = {  # in memory of its own, of another shape, turned, a part of more
+    "its own": "torch.arange(6.)",
+    "another shape": "torch.arange(6.).reshape(2, 3)",
+    "turned": "torch.arange(6.).reshape(3, 2).t()",
+    "a part": "torch.arange(8.)[2:].reshape(2, 3)",
+}
+_BEFORE = {  # what else holds the values of the parameter while views are looked for
+    "nothing": "(p * p).sum().backward(); o.step()",
+    "a graph": "l = (p * p * p).sum(); (p * p).sum().backward(); o.step()",
+    "a graph that is retained": "l = (p * p).sum(); l.backward(retain_graph=True); o.step()",
+    "a call": "f = jit(lambda *x: step()); f(b); f(p, b); f(p.data, a, b)",
+}
+PROGRAMS |= {
+    f"a step of a parameter in {made}, beside {held}": f"""
+p = torch.nn.Parameter({_MADE[made]}); o = torch.optim.SGD([p], lr=0.5)
+a = {"p[0]" if made == "turned" else "p.view(-1)"}; b = a[:2]; c = p.data[..., 1:]; e = c[..., :1]
+def step(): p.grad = torch.ones_like(p); o.step()
+{_BEFORE[held]}
+o.step()"""
+    for made in _MADE
+    for held in _BEFORE
+}
 
 
 def run(code, library):
