@@ -1,7 +1,8 @@
 """The means over ranks of a unit's gradients: of each this rank gets its part, by one message.
 
 A message has a row for each rank: its parts of the gradients, one behind the other, and a number
-for each parameter, which counts the ranks that have a gradient for it. A parameter that had a part
+for each parameter, which counts the ranks that have a gradient for it, and one that tells which
+parameters these are: the sum of equal ones is a multiple. A parameter that had a part
 nowhere so keeps none, and ranks in which other parameters took part understand each other.
 """
 
@@ -10,17 +11,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
 from fx.devices import backend
+from fx.errors import DistError
 from fx.tensor import new_tensor
 
 collective: Any = backend("cpu").between_ranks()
 
 
 def means(
-    parts: Sequence[Any], cts: Sequence[Any], axis: int, dtype: Any, divisor: float | None
+    parts: Sequence[Any],
+    cts: Sequence[Any],
+    axis: int,
+    dtype: Any,
+    divisor: float | None,
+    trained: Sequence[int],
 ) -> list[Any]:
     """Parts of the mean gradients.
 
@@ -30,24 +38,36 @@ def means(
         axis: of the mesh, along which the parts lie; along the others the mean is replicated.
         dtype: in which they are sent; None: that of the gradients.
         divisor: of the sums; None: the number of ranks.
+        trained: which parameters of the unit these are.
 
     Returns:
         for each an array on the mesh, None where no rank has a gradient.
+
+    Raises:
+        DistError: if other ranks train other parameters.
     """
     mesh = parts[0].mesh
     kinds: dict[Any, list[int]] = {}
     for i, part in enumerate(parts):
         kinds.setdefault(_sent_as(part, dtype), []).append(i)
     out: list[Any] = [None] * len(parts)
+    told = crc32(repr(list(trained)).encode()) % 4093 + 1  # its sums are exact in float32
     for sent, members in kinds.items():
-        row = _summed(mesh, axis, [parts[i] for i in members], [cts[i] for i in members], sent)
+        row = _summed(
+            mesh, axis, [parts[i] for i in members], [cts[i] for i in members], sent, told
+        )
+        if row[-1].real != told * prod(mesh.sizes):
+            raise DistError(
+                f"fully_shard: ranks train other parameters of a unit; here requires_grad is True "
+                f"of those with the numbers {list(trained)}"
+            )
         count = len(members)
         at = 0
         for k, i in enumerate(members):
             part = parts[i]
             here = row[at : at + part.local.size]
             at += _stride(part, mesh.sizes[axis])
-            if row[len(row) - count + k].real > 0:
+            if row[len(row) - 1 - count + k].real > 0:
                 mean = here / (prod(mesh.sizes) if divisor is None else divisor)
                 mean = collective.narrowed(mean.astype(row.dtype, copy=False), sent)
                 value = new_tensor(mean.reshape(part.local.shape)).astype(part.dtype)
@@ -66,12 +86,15 @@ def _stride(part: Any, count: int) -> int:
     return -(-part.shape[0] // count) * width
 
 
-def _summed(mesh: Any, axis: int, parts: Sequence[Any], cts: Sequence[Any], sent: Any) -> Any:
+def _summed(
+    mesh: Any, axis: int, parts: Sequence[Any], cts: Sequence[Any], sent: Any, told: int
+) -> Any:
     """This rank's row of the sum over all ranks, in the dtype in which it was added."""
     ranks = mesh.ranks(axis)
     strides = [_stride(p, ranks.size) for p in parts]
     wide = collective.widen(np.empty(0, sent)).dtype
-    rows = np.zeros((ranks.size, sum(strides) + len(parts)), wide)
+    rows = np.zeros((ranks.size, sum(strides) + len(parts) + 1), wide)
+    rows[:, -1] = told
     at = 0
     for k, (ct, stride) in enumerate(zip(cts, strides)):
         if ct is not None:
@@ -81,7 +104,7 @@ def _summed(mesh: Any, axis: int, parts: Sequence[Any], cts: Sequence[Any], sent
             if full < ranks.size:
                 rest = flat[full * stride :]
                 rows[full, at : at + len(rest)] = rest
-            rows[:, k - len(parts)] = 1
+            rows[:, k - len(parts) - 1] = 1
         at += stride
     row = ranks.reduce_scatter(rows)
     for m in range(len(mesh.sizes)):

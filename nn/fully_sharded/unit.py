@@ -100,7 +100,7 @@ class Unit:
         trained = [i for i, cell in enumerate(self.cells) if cell.requires_grad]
         found = means(
             [gathered.parts[i] for i in trained], [held[i] for i in trained],
-            self.axis, self.reduce_dtype, self.divisor,
+            self.axis, self.reduce_dtype, self.divisor, trained,
         )  # fmt: skip
         out: list[Any] = [None] * len(held)
         for i, array in zip(trained, found):

@@ -461,3 +461,9 @@ def case_units_that_differ_are_named():
     refused(RuntimeError, "param=bfloat16", fully_shard, fx.nn.Linear(3, 3), mp_policy=low)
     model = shard(net())  # what was refused leaves nothing behind
     close(model(draws(2, 5)), net()(draws(2, 5)))
+
+
+def case_what_is_frozen_later_on_some_ranks_is_named():
+    model = fully_shard(fx.nn.Sequential(fx.nn.Linear(4, 4), fx.nn.Linear(4, 4)))
+    model[rank == size - 1].weight.requires_grad = False  # as many bytes
+    refused(RuntimeError, "train other parameters", lambda: model(fx.ones((1, 4))).sum().backward())
