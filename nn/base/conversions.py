@@ -81,10 +81,17 @@ class Conversions:
         return self._apply(lambda x: x.astype(dtype))
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
-        """Give parameters and buffers memory on a device, and no values to speak of."""
+        """Give parameters and buffers memory on a device, and no values to speak of.
+
+        Parts of a mesh lie on the CPU, and stay parts.
+        """
         from fx.ops.making.creation import empty_like
 
-        return self._apply(lambda x: empty_like(x, device=device), recurse)
+        cpu = str(device).partition(":")[0] == "cpu"
+        kept = lambda x: cpu and x.device.name == "mesh"
+        return self._apply(
+            lambda x: empty_like(x) if kept(x) else empty_like(x, device=device), recurse
+        )
 
     def share_memory(self) -> Self:
         """Itself: what parameters hold never changes."""

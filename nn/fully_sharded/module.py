@@ -6,18 +6,21 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from fx import tree
 from fx.config import modes
 from fx.distributed import agreement
 from fx.distributed.device_mesh import init_device_mesh
 from fx.distributed.filling import refuse_staging
 from fx.distributed.mesh import Mesh, world
-from fx.distributed.placements import Replicate, Shard
+from fx.distributed.placed import Placed
+from fx.distributed.placements import Replicate, Shard, local_shape
 from fx.distributed.tensor import DTensor, distribute_tensor
 from fx.errors import ArgumentError, DistError
 from fx.nn.base.module import Module
 from fx.nn.fully_sharded.unit import Unit
-from fx.tensor import Tensor
+from fx.tensor import Tensor, new_tensor
 
 NAME = "fully_shard"
 _running: list[Any] = []  # the modules of units whose forward passes run, the outermost first
@@ -250,12 +253,25 @@ def _cut(path: str, p: Any, mesh: Any, placements: Any, choose: Any) -> None:
             f"{NAME} doesn't support scalar parameters. Change {path} to a 1D tensor with numel "
             f"equal to 1."
         )
+    if p.device.name == "meta":
+        p.rebind(_without_values(path, p, mesh, placements))
+        return
     if p.device.name != "cpu":
         raise ArgumentError(f"{NAME}: {path} lies on {p.device.name}, and parts on the CPU")
     part = distribute_tensor(p.detach(), mesh, placements, src_data_rank=None)
     array = part._a
     array.local = array.local.copy()  # not a view, which would keep the whole
     p.rebind(part)
+
+
+def _without_values(path: str, p: Any, mesh: Any, placements: Any) -> Any:
+    """A part that takes no memory, for a parameter of the meta device: one NaN, seen everywhere."""
+    if not p.is_floating_point():
+        raise ArgumentError(f"{NAME}: {path} has no values, and {p.dtype} no NaN to say so")
+    shape = tuple(p.shape)
+    local = local_shape(shape, tuple(placements), mesh.sizes, mesh.place)
+    nan = np.broadcast_to(np.array(np.nan, p.dtype), local)
+    return new_tensor(Placed(nan, shape, mesh, tuple(placements)))
 
 
 # around a forward pass ---------------------------------------------------------------------------

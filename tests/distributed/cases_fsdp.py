@@ -467,3 +467,31 @@ def case_what_is_frozen_later_on_some_ranks_is_named():
     model = fully_shard(fx.nn.Sequential(fx.nn.Linear(4, 4), fx.nn.Linear(4, 4)))
     model[rank == size - 1].weight.requires_grad = False  # as many bytes
     refused(RuntimeError, "train other parameters", lambda: model(fx.ones((1, 4))).sum().backward())
+
+
+def case_what_was_made_on_meta_gets_parts_with_the_bits_of_one_process():
+    def made():
+        layers = [fx.nn.Linear(4, 7), fx.nn.LayerNorm(7), fx.nn.BatchNorm1d(7), fx.nn.Linear(7, 2)]
+        return fx.nn.Sequential(*layers)
+
+    def reset(model):
+        fx.manual_seed(3)
+        for layer in model:
+            layer.reset_parameters()
+        return model
+
+    with fx.torch.device("meta"):
+        model, counts = made(), fx.nn.Linear(4, 7)
+    fully_shard(fully_shard(model[0]) and model)
+    held = [p.detach().to_local().numpy() for p in model.parameters()]
+    assert all(np.isnan(a).all() for a in held)  # no number that could be taken for a value
+    model.to_empty(device="cpu")
+    reset(model)
+    whole = reset(made())
+    for (name, p), q in zip(model.named_parameters(), whole.parameters(), strict=True):
+        assert p.placements == (Shard(0),), name
+        assert (p.detach().full_tensor().numpy() == q.detach().numpy()).all(), name
+    x = draws(3, 4).float()
+    close(model.eval()(x), whole.eval()(x))
+    counts.weight = fx.nn.Parameter(fx.zeros((7, 4), dtype=fx.int32, device="meta"), False)
+    refused(RuntimeError, "weight has no values", fully_shard, counts)
