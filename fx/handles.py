@@ -14,7 +14,7 @@ from fx.devices import Device
 from fx.dtypes import DType
 from fx.errors import BackwardError, InPlaceError
 from fx.gradients import at_rest
-from fx.modes import Newest, newest_level
+from fx.modes import level_here
 from fx.state import Cell, free_value
 from fx.tape import CELL, Leaf
 from fx.tensor import Tensor, _new
@@ -101,7 +101,7 @@ class Data(Handle):
                 f"p.detach() instead"
             )
         value, self.owner = self.read(), None
-        self.born = newest_level()
+        self.born = level_here()
         super().rebind(value)
 
     @property
@@ -278,7 +278,7 @@ def _get_grad(cell: Cell) -> Tensor | None:
     found = None if handle is None else handle()
     if found is None or found.value is not grad:
         found = _new(Gradient)
-        found.value, found.place, found.born = grad, node, Newest.number + 1
+        found.value, found.place, found.born = grad, node, level_here()
         node.handle = ref(found)
     return found  # type: ignore[no-any-return]
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from fx.dtypes import DType
 from fx.errors import EscapedTracerError
 from fx.frames import user_line
-from fx.modes import Newest
+from fx.modes import Newest, modes
 from fx.spec import TensorSpec
 from fx.tensor import Tensor
 
@@ -34,17 +34,19 @@ class Level:
         axis_name: the name of the mapped axis, for collectives.
     """
 
-    __slots__ = ("axis_name", "line", "number", "size", "transform")
+    __slots__ = ("axis_name", "below", "line", "number", "size", "transform")
 
     def __init__(self, transform: str, size: int = 0, axis_name: Any = None) -> None:
         self.transform = transform
         self.size = size
         self.axis_name = axis_name
         self.number = Newest.number = next(_numbers)
+        self.below = modes.level
         self.line = user_line()
 
     def __enter__(self) -> Level:
         live[self.number] = self
+        modes.level = self.number
         return self
 
     def __exit__(
@@ -53,6 +55,7 @@ class Level:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        modes.level = self.below
         live.pop(self.number, None)
         _started[self.number] = self.line
         if len(_started) > _REMEMBERED:

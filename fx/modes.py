@@ -28,6 +28,7 @@ class _Modes(threading.local):
     transaction: Any = None  # that running loads take part in (fx.transaction)
     pulling: int = NEVER  # the number of the node whose pullback runs (fx.writing)
     views: int = False  # whether view primitives note what they give (fx.writing.views)
+    level: int = 0  # of the innermost transform that runs in this thread
     stage: Any = None  # of the function that is being staged (fx.graph.staging)
 
     def __init__(self) -> None:  # in every thread: its ``__dict__`` holds all of them
@@ -76,3 +77,12 @@ class Newest:
 def newest_level() -> int:
     """The highest level that exists, the odd one of the newest transform."""
     return Newest.number + 1
+
+
+def level_here() -> int:
+    """What a cell that is made now is born with: the odd level of the innermost transform here.
+
+    Those of other threads do not count: a cell that one makes while another stages a function comes
+    from outside of that.
+    """
+    return modes.level + 1

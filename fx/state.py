@@ -19,7 +19,7 @@ from fx.config import is_grad_enabled, modes, writing
 from fx.devices import Device
 from fx.dtypes import DType
 from fx.errors import BatchedValueError, InPlaceError
-from fx.modes import newest_level
+from fx.modes import level_here
 from fx.tape import CELL, Leaf, grad_tracer
 from fx.tensor import Tensor, bare, new_tensor
 from fx.versions import touch
@@ -98,7 +98,7 @@ class Cell(Held, Tensor):
             raise ValueError(f"a cell's reduction is 'mean', 'max' or 'min', got {reduction!r}")
         self.name = name
         self.reduction = reduction
-        self.born = newest_level()
+        self.born = level_here()
         self.handle = None
         self.leaf = Leaf(owner=ref(self)) if requires_grad else None
         self.rebind(value)
@@ -331,14 +331,14 @@ def lasting(make: Callable[[], Tensor], name: str = "") -> Cell:
     stage = modes.stage
     if stage is None:
         return Cell(make(), name=name)
-    modes.stage = None
+    outermost, level = stage, modes.level
+    while outermost.outer is not None:
+        outermost = outermost.outer
+    modes.stage, modes.level = None, outermost.below
     try:
-        cell = Cell(make(), name=name)
+        return Cell(make(), name=name)
     finally:
-        modes.stage = stage
-    while stage is not None:  # older than every stage that runs
-        cell.born, stage = min(cell.born, stage.number - 1), stage.outer
-    return cell
+        modes.stage, modes.level = stage, level
 
 
 _OUTLIVES = (

@@ -75,6 +75,7 @@ class Stage:
     def __init__(self, name: str, level: Level) -> None:
         self.name = name
         self.number = level.number
+        self.below = level.below  # what runs around it in this thread
         self.nodes: list[Node] = []
         self.captured: dict[int, tuple[Tensor, Value]] = {}
         self.constants: dict[int, Value] = {}

@@ -15,7 +15,7 @@ from numpy import ndarray
 
 from fx.config import writing
 from fx.graph.named import Named
-from fx.modes import newest_level
+from fx.modes import level_here
 from fx.prims.compare import stop_gradient
 from fx.prims.shape import reshape, transpose
 from fx.state import Cell
@@ -48,7 +48,7 @@ class Storage(Cell):
         self.kept = False
         self.name = "a tensor that is written"
         self.reduction = None
-        self.born = newest_level()
+        self.born = level_here()
         self.handle = None
         self.leaf = None
         self.value = value

@@ -147,6 +147,35 @@ PROGRAMS = {
         together(*[lambda seed=seed: work(seed) for seed in (1, 2, 3, 5)])
         assert not wrong, wrong
         """,
+    "first steps, in which the state of an optimizer begins": """
+        import sys
+        import fx.nn as nn
+        sys.setswitchinterval(1e-5)
+
+        def trained():
+            fx.manual_seed(0)
+            model = nn.Linear(4, 3)
+            optimizer = fx.optim.Adam(model.parameters(), lr=0.01)
+
+            @fx.jit
+            def step(x):
+                loss = (model(x) ** 2).mean()
+                loss.backward()
+                optimizer.step()
+                optimizer.zero_grad()
+                return loss
+
+            x, begin = fx.ones(8, 4), threading.Barrier(2)
+            with ThreadPoolExecutor(2) as pool:
+                tasks = [pool.submit(lambda: (begin.wait(), step(x))) for _ in range(2)]
+            for task in tasks:
+                task.result()
+            step(x)
+            return [cell for p in model.parameters() for cell in (p, *optimizer.state[p].values())]
+
+        for _ in range(2):
+            assert all(type(cell.value) is fx.Tensor for cell in trained())
+        """,
     "training steps beside a thread that compiles": """
         import fx.nn as nn
         model = nn.Linear(3, 2)
