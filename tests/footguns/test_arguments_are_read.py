@@ -20,7 +20,7 @@ REASONS = {
     "a question with one answer": "device_type obj input group enabled device_ids output_device "
     "dim download",
     "part of a signature that others call": "path target params num_averaged t eps requires_grad "
-    "collate_fn_map context number y",
+    "collate_fn_map context number y is_last_joiner",
 }
 KNOWN = {name for names in REASONS.values() for name in names.split()}
 
