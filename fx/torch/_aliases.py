@@ -27,6 +27,26 @@ ALIASES = {
     "fx.torch.autograd.function": "fx.autograd.function",
     "fx.torch.autograd.gradcheck": "fx.autograd.gradcheck",
 }
+_DISTRIBUTIONS = {  # PyTorch has a file for each
+    "continuous": "normal laplace cauchy gumbel uniform exponential",
+    "counts": "negative_binomial multinomial",
+    "discrete": "bernoulli geometric poisson categorical binomial",
+    "distribution": "exp_family independent",
+    "gammas": "gamma chi2 inverse_gamma dirichlet beta studentT fishersnedecor",
+    "matrices": "wishart lkj_cholesky",
+    "mixture": "mixture_same_family",
+    "multivariate": "multivariate_normal lowrank_multivariate_normal",
+    "positive": """
+        log_normal half_normal half_cauchy weibull pareto kumaraswamy generalized_pareto""",
+    "registry": "constraint_registry",
+    "relaxed": "one_hot_categorical relaxed_bernoulli relaxed_categorical continuous_bernoulli",
+    "transformed": "transformed_distribution logistic_normal",
+}
+ALIASES |= {
+    f"fx.torch.distributions.{name}": f"fx.torch.distributions.{file}"
+    for file, names in _DISTRIBUTIONS.items()
+    for name in names.split()
+}
 
 
 def original(name: str) -> str | None:

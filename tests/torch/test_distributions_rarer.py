@@ -155,3 +155,48 @@ def test_refusals():
         D.VonMises(0.0, -1.0)
     with pytest.raises(NotImplementedError, match="VonMises has no rsample"):
         D.VonMises(0.0, 1.0).rsample()
+
+
+def test_each_is_where_pytorch_has_its_file():
+    import pkgutil
+    from importlib import import_module
+
+    found = 0
+    for room in pkgutil.iter_modules(torch.distributions.__path__):
+        theirs = import_module(f"torch.distributions.{room.name}")
+        ours = import_module(f"fx.torch.distributions.{room.name}")
+        assert getattr(fx.torch.distributions, room.name) is ours
+        for name in getattr(theirs, "__all__", ()):
+            if isinstance(getattr(torch.distributions, name, None), type):
+                assert getattr(ours, name) is getattr(fx.torch.distributions, name), name
+                found += 1
+    assert found > 50
+
+
+def test_what_distributions_of_users_own_are_written_with():
+    theirs, ours = torch.distributions.utils, fx.torch.distributions.utils
+    p, m = np.array([[0.2, 0.8], [0.0, 1.0]], "f4"), np.arange(9.0, dtype="f4").reshape(3, 3)
+    calls = [("clamp_probs", p)]
+    calls += [(n, p, b) for n in ("logits_to_probs", "probs_to_logits") for b in (False, True)]
+    calls += [("tril_matrix_to_vec", m, d) for d in (-2, -1, 0, 1, 2)]
+    calls += [("vec_to_tril_matrix", m[0], -1), ("vec_to_tril_matrix", m[:2], -1)]
+    for name, x, *more in calls:
+        want = getattr(theirs, name)(torch.tensor(x), *more)
+        got = getattr(ours, name)(fx.from_numpy(x), *more)
+        np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-6, err_msg=name)
+    one, two = ours.broadcast_all(fx.zeros((2, 1), dtype=fx.float64), 1.5)
+    assert one.shape == two.shape == (2, 1) and two.dtype == fx.float64
+    for wrong in (lambda: ours.vec_to_tril_matrix(fx.zeros(4)), lambda: ours.broadcast_all("a")):
+        with pytest.raises(ValueError):
+            wrong()
+
+    class Made:
+        count = 0
+
+        @ours.lazy_property
+        def value(self):
+            Made.count += 1
+            return 5
+
+    made = Made()
+    assert (made.value, made.value, Made.count) == (5, 5, 1)
