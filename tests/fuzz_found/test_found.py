@@ -467,3 +467,19 @@ def test_writes_2602_77(name):
     with pytest.raises(fx.errors.InPlaceError, match="would turn the parameter itself"):
         getattr(v, name)(*(() if name == "t_" else (0, 1)))
     assert p.tolist() == [[0, 1], [0.5, 0.5]]
+
+
+def test_jitwrites_2701_1259():
+    text = """
+    x1 = torch.tensor([1.25, 1.125], requires_grad=True)
+    @jit
+    def f5(p6, k7):
+        return (x1 * 1).contiguous()
+    y12 = f5(x1, 0)
+    @jit
+    def f14(p15):
+        y16 = f5(x1, 3)
+        return y16, (y16 * 1).contiguous()
+    y17, y18 = f14(y12)
+    """
+    twins.agree(text)

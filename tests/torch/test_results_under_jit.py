@@ -149,3 +149,28 @@ y = g(w)
 y = g(w)
 y = g(w)
 """)
+
+
+UNCHANGED = ("p * 1", "p + 0", "p.reshape(-1).reshape(2, 2)", "p.T.T", "p / 1", "p.clone()")
+
+
+@pytest.mark.parametrize("expression", UNCHANGED)
+@pytest.mark.parametrize("place", ["inner(x)", "inner(p)", "inner(x) * 1", "inner(inner(x))"])
+def test_what_an_inner_call_only_passes_on_is_no_argument(expression, place):
+    """The simplifier drops such a node, and the result is the argument in the inner graph."""
+    twins.agree(f"""
+        x = torch.tensor([[0.25, -1.125], [-1.125, -0.5]], requires_grad=True)
+        @jit
+        def inner(p):
+            return ({expression}) * 1
+        @jit
+        def outer(p):
+            return {place}
+        y = outer(x * 2)
+        y.sum().backward()
+        z = outer(x)
+        leaf, needs = z.is_leaf, z.requires_grad
+        z.sum().backward()
+        with torch.no_grad():
+            z.add_(1)
+    """)

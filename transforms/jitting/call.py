@@ -18,7 +18,7 @@ from fx.graph.manager import optimize
 from fx.graph.passes.effects import has_effects
 from fx.graph.staging import StageTracer, stage
 from fx.levels import Tracer, check_live
-from fx.prims.compare import stop_gradient
+from fx.prims.compare import astype, stop_gradient
 from fx.prims.creation import zeros_like_spec
 from fx.tensor import Tensor, new_tensor
 from fx.transforms.application import Application, Pullback, lanes_first
@@ -39,7 +39,7 @@ class GraphCall(Application):
             top = max(args, key=lambda x: x.level)
             if type(top) is StageTracer:
                 check_live(top)
-                return tuple(self.graph.run(*args))
+                return tuple([_other_than(args, x) for x in self.graph.run(*args)])
             if isinstance(top, Tracer) and not top.known:
                 return self._apart(args, tuple([x.level == top.level for x in args]))
         elif modes.stage is not None and not args:
@@ -168,6 +168,11 @@ class GraphPullback:
             return self._placed(cts, zip(later, call_of(rest)(*kept) if rest.outputs else ()))
 
         return self._placed(cts, zip(now, found)), other
+
+
+def _other_than(args: Sequence[Tensor], out: Tensor) -> Tensor:
+    """A result: never an argument itself, which the stage around the call would take it for."""
+    return astype(out, dtype=out.dtype) if any(x is out for x in args) else out
 
 
 def _that_matter(graph: Graph, results: tuple[bool, ...]) -> list[bool]:
