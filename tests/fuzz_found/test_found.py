@@ -483,3 +483,18 @@ def test_jitwrites_2701_1259():
     y17, y18 = f14(y12)
     """
     twins.agree(text)
+
+
+def test_jitwrites_2701_2139():
+    text = """
+    x1 = torch.tensor([-1.25, 0.5])
+    @jit
+    def f4(p5, p6):
+        x7 = torch.tensor([[0.75, -0.375], [0.5, 1.375]])
+        return x7.mT, (x1 * 1).contiguous()
+    y8, y9 = f4(x1, x1)
+    y10, y11 = f4(y9, x1)
+    v16 = torch.select(y10, 1, 1)
+    torch.ravel(v16)[1:2].clamp_max_(1)
+    """
+    twins.agree(text)

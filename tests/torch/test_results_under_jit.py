@@ -174,3 +174,46 @@ def test_what_an_inner_call_only_passes_on_is_no_argument(expression, place):
         with torch.no_grad():
             z.add_(1)
     """)
+
+
+TURNED = {
+    "p.T": "(p * 2).T",
+    "of a constant": "torch.tensor([[0.75, -0.375], [0.5, 1.375]]).mT",
+    "twice": "(lambda y: (y.mT, y.mT))(p * 2)",
+    "with what it is of": "(lambda y: (y.mT, y, y.mT[0]))(p * 2)",
+    "detached": "(p * 2).mT.detach()",
+    "among others": "{'a': (p * 2).mT, 'b': 3, 'c': [p, (p > 0).T, p * 3]}",
+    "three axes": "(p[None] * torch.ones(3, 1, 1)).permute(2, 0, 1)",
+    "written": "written(p * 2)",
+}
+
+
+@pytest.mark.parametrize("name", TURNED)
+@pytest.mark.parametrize("needs", [False, True])
+def test_results_lie_as_without_jit(name, needs):
+    twins.agree(f"""
+        x = torch.tensor([[0.25, -1.125], [-1.125, -0.5]], requires_grad={needs})
+        def written(y):
+            v = y.mT
+            v[0] = 5.0
+            return v
+        @jit
+        def f(p):
+            return {TURNED[name]}
+        def all_of(r):
+            if isinstance(r, dict):
+                r = list(r.values())
+            return sum(map(all_of, r), []) if isinstance(r, (list, tuple)) else [r]
+        def tensors(r):
+            return [y for y in all_of(r) if isinstance(y, torch.Tensor) and y is not x]
+        f(x)
+        r = tensors(f(x))
+        lie = [(y.stride(), y.is_contiguous(), y.requires_grad) for y in r]
+        total = sum([(y * torch.arange(1.0, 1 + y.numel()).view(y.shape)).sum() for y in r])
+        if total.requires_grad:
+            total.backward()
+        with torch.no_grad():
+            for y in r:
+                if y.dtype == torch.float32:
+                    torch.ravel(y)[1:2] = 7.0
+    """)

@@ -16,6 +16,7 @@ from fx.graph.named import Named, naming
 from fx.handles import Handle
 from fx.host_values import StagedValue
 from fx.levels import Level
+from fx.prims.shape import transpose
 from fx.staged_number import StagedNumber
 from fx.tape import CELL, GradTracer, Select
 from fx.tape import Leaf as TapeLeaf
@@ -207,6 +208,11 @@ class Stages:
             gives.append(value)
             return value
 
+        def turn(place: int, axes: tuple[int, ...]) -> None:
+            turned = transpose(recording.lower(alive[place]), axes=axes)
+            before, found[place].value = found[place].value, recording.value_of(turned)
+            gives[gives.index(before)] = found[place].value
+
         found: list[Leaf] = []
         objects: list[Any] = []  # that the leaves are made of, where these are tensors
 
@@ -233,14 +239,14 @@ class Stages:
                     return known[id(leaf)]
                 known[id(leaf)] = len(found)
                 objects[-1] = made
-                alive.append(leaf)
+                alive[len(found)] = leaf
                 live = isinstance(leaf, GradTracer) and leaf.level == recording.number | 1
                 freed = _primitive_of(leaf._node) if live and _freed(leaf._node) else None
                 flows = live and freed is None
                 found.append(Leaf(value_of(leaf), differentiable=flows, freed=freed))
             return len(found) - 1
 
-        alive: list[Any] = []  # so that ids stay theirs
+        alive: dict[int, Any] = {}  # by places; and so that ids stay theirs
         places = [add(leaf) for leaf in leaves]
         if places != [*range(len(leaves))]:
             found, objects, known, gives = [], [], {}, []
@@ -295,7 +301,7 @@ class Stages:
         aliases = {}
         if writing.enabled:
             aliases = lazily("recording.aliases").aliases_of(
-                recording, objects, found, self._standing(given), results
+                recording, objects, found, self._standing(given), results, turn
             )
         finish = Finish(treedef, found, rebinds, grads, numbers, aliases, stores)
         self.program.outward |= bool(stores)

@@ -148,6 +148,12 @@ def _dense(a: Array) -> bool:
     return bool(a.flags.c_contiguous)
 
 
+def without_gaps(a: Array) -> bool:
+    """Whether the elements lie side by side, in whatever order of the axes."""
+    order = sorted(range(a.ndim), key=lambda axis: -a.strides[axis])
+    return _dense(a.transpose(order))
+
+
 def _flat(rng: random.Random, a: Array) -> Made | None:
     text = rng.choice((".view(-1)", ".reshape(-1)", ".flatten()", ".ravel()"))
     if not _dense(a) and text == ".view(-1)":

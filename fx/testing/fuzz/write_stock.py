@@ -292,3 +292,11 @@ class Stock:
     def foreign(self, name: str) -> bool:
         """Whether a function cannot bind this name, for it is one of the module's."""
         return self.first_local > int(name.lstrip(string.ascii_lowercase))
+
+    def inside_only(self, thing: Thing) -> bool:
+        """Whether the function that is written made it, and nothing outside shares its memory."""
+        return not any(
+            any(map(self.foreign, t.roots()))
+            for t in self.things
+            if np.may_share_memory(t.array, thing.array)
+        )

@@ -186,6 +186,7 @@ class Maker(State):
         made = self.viewed(thing) if draw < 0.3 else None
         if made is not None and Thing(made[1], []).writable():
             own = not np.may_share_memory(made[1], thing.array)  # a copy, which lies densely here
+            own = own or (self.inside_only(thing) and not forms.without_gaps(made[1]))
             view = f"{made[0]}.contiguous()" if own else made[0]
             return forms.behind(path, view), made[1].shape
         return f"({path} * 1).contiguous()", thing.shape

@@ -7,7 +7,7 @@ of, where a program may write.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from fx.config import modes, writing
 from fx.graph.named import Named
 from fx.levels import Tracer
 from fx.prims.compare import stop_gradient
-from fx.prims.shape import broadcast_to
+from fx.prims.shape import broadcast_to, transpose
 from fx.prims.shape import slice as part_of
 from fx.slotted import slotted
 from fx.staged_number import StagedNumber
@@ -57,7 +57,12 @@ class Alias:
 
 
 def aliases_of(
-    recording: Any, objects: Sequence[Any], leaves: Sequence[Leaf], given: Any, results: Any
+    recording: Any,
+    objects: Sequence[Any],
+    leaves: Sequence[Leaf],
+    given: Any,
+    results: Any,
+    turn: Callable[[int, tuple[int, ...]], None],
 ) -> dict[int, Alias]:
     """The results that are views, by their places.
 
@@ -67,6 +72,7 @@ def aliases_of(
         leaves: the same results, described.
         given: by the ids of what stands for arguments, their numbers among the tensors.
         results: what becomes of other objects.
+        turn: has the axes of a result computed in another order.
     """
     families: dict[int, list[tuple[int, Any, tuple[Any, ...]]]] = {}
     live: set[int] = set()  # the places of those that nothing has detached
@@ -93,8 +99,13 @@ def aliases_of(
             first, _, path = members.pop(0)
             bases, apart = [(first, path)], [path]
             repeats = _repeated(family, path, recording) if writes and path else ()
+            order = _order(objects[first], family, path) if writes and not repeats else ()
             if repeats:
                 found[first] = Alias(first, repeats, True)
+            elif order:
+                turn(first, order)
+                back = tuple([order.index(axis) for axis in range(len(order))])
+                found[first] = Alias(first, ((transpose, {"axes": back}),), True)
         for place, _, path in members:
             known = next((b for b in bases if _leads(b[1], path)), None)
             if known is None:
@@ -147,6 +158,19 @@ def _repeated(family: Any, path: Any, recording: Any) -> tuple[Any, ...]:
         broadcast_to,
         {"shape": shape},
     )
+
+
+def _order(x: Any, family: Any, path: Any) -> tuple[int, ...]:
+    """The axes of a result as they lie in memory, if that is without gaps and in another order."""
+    if type(x) is Tensor and type(x._a) is np.ndarray:  # which depends on no argument
+        at = x._a
+    elif not path or any(has_positions(params) for _, params in path) or _is_staged(path):
+        return ()
+    else:
+        at = layout(family, path)
+    order = tuple(sorted(range(at.ndim), key=lambda axis: -at.strides[axis]))
+    in_order = at.transpose(order).flags.c_contiguous
+    return order if in_order and not at.flags.c_contiguous else ()
 
 
 def _outside(root: Any, recording: Any, given: Any, results: Any) -> Any:
