@@ -4,7 +4,7 @@ from importlib import import_module as _import
 
 from fx.ops.operands import offered as _offered
 from fx.torch._aliases import ALIASES as _ALIASES
-from fx.torch.distributions import constraints, kl_pairs, transforms
+from fx.torch.distributions import constraints, kl_pairs, transforms, utils
 from fx.torch.distributions.continuous import (
     Cauchy,
     Exponential,
@@ -85,6 +85,6 @@ __all__ = _offered(
 def __getattr__(name: str) -> object:
     if name.startswith("__"):
         raise AttributeError(name)
-    if f"{__name__}.{name}" in _ALIASES or name == "utils":
+    if f"{__name__}.{name}" in _ALIASES:
         return _import(f"{__name__}.{name}")
     raise AttributeError(f"fx has no torch.distributions.{name}; there is {', '.join(__all__)}")
