@@ -498,3 +498,20 @@ def test_jitwrites_2701_2139():
     torch.ravel(v16)[1:2].clamp_max_(1)
     """
     twins.agree(text)
+
+
+@pytest.mark.parametrize("back", [".detach()", ".data", "[:2]", ".detach()[1:]", "[:2].detach()"])
+@pytest.mark.parametrize("reads", ["x1.sum().backward()", "x1.sum()", "pass"])
+def test_jitwrites_2901_3764(reads, back):
+    text = f"""
+    x1 = torch.tensor([0.625, 0.0, 1.25], requires_grad=True)
+    m4 = torch.nn.Linear(3, 1); m4.register_buffer('kept', torch.zeros(3))
+    m4.load_state_dict(dict(weight=torch.ones(1, 3), bias=torch.ones(1), kept=torch.zeros(3)))
+    @jit
+    def f5(p6):
+        {reads}
+        r8 = p6.add_(1)
+        return p6{back}, r8
+    y11 = f5(m4.kept)
+    """
+    twins.agree(text)

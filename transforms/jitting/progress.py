@@ -307,7 +307,6 @@ class Call(Stages):
         numbers = [(held, key, self._result(leaf)) for held, key, leaf in finish.numbers]
         for effect in [e for s in self.segments() for e in s.effects if e.values]:
             self._run_effect(effect, *[self.get(v) for v in effect.values])
-        out = tree.unflatten(finish.treedef, results[: finish.treedef.num_leaves])
         rebound = [(cell(), x) for cell, x in rebinds]
         gathered = [
             (held, x if type(x) is not Tensor else bare(x))
@@ -319,7 +318,7 @@ class Call(Stages):
                 self.stores.put(held, key, x)
             self.stores.calls += changes
             self.stores.commit()
-            return out
+            return self._built(finish, results)
         for held, x in rebound:  # inside a transform: values of it, which end with it
             held.rebind(x)
         for owner, _ in self.program.gathered:  # and what is around it depends on the same
@@ -332,7 +331,15 @@ class Call(Stages):
                 dict.__setitem__(held, key, x)
         for run, args in changes:
             run(*args)
-        return out
+        return self._built(finish, results)
+
+    def _built(self, finish: Finish, results: list[Any]) -> Any:
+        """What the function returns, once all is written: what it detached shows what it wrote."""
+        if finish.rebinds and not finish.stores:
+            for place, alias in finish.aliases.items():
+                if type(alias.base) is not int:
+                    results[place] = alias.taken(self._base(alias.base, results))
+        return tree.unflatten(finish.treedef, results[: finish.treedef.num_leaves])
 
     def _base(self, base: Any, results: list[Any]) -> Any:
         """What a result is a view of."""
