@@ -514,3 +514,33 @@ def test_jitwrites_2901_3764(reads, back):
     y11 = f5(m4.kept)
     """
     twins.agree(text)
+
+
+def test_writes_2901_5801():
+    text = """
+    x0 = torch.tensor([1.5-1.25j, -0.75-1.25j, -1.25+1.75j, 0.75+0.5j]).reshape(2, 2)
+    v1 = x0.H
+    v2 = x0.sum().H
+    v3 = x0[0].H
+    x0.unsqueeze_(0)
+    v5 = x0.H
+    """
+    twins.agree(text)
+
+
+@pytest.mark.parametrize("given", ["x1[-2]", "x1", "x1[1:].T", "p4[-1]", "x1.detach()[0]"])
+@pytest.mark.parametrize("turn", ["transpose_(0, 1)", "unsqueeze_(0)", "t_().unsqueeze_(1)"])
+def test_jitwrites_2901_8860(turn, given):
+    text = f"""
+    x1 = torch.arange(12.0).reshape(3, 4)
+    v2 = x1[1:]
+    x1.{turn}
+    @jit
+    def f3(p4):
+        return {given}
+    y8 = f3(x1)
+    y8.add_(1)
+    v2.mul_(2)
+    y9 = f3(x1)
+    """
+    twins.agree(text)

@@ -176,9 +176,21 @@ def select(self: Tensor, dim: int = 0, index: int = 0, *, axis: int | None = Non
     return self[(slice(None),) * at + (index,)]
 
 
+def _of_a_matrix(self: Tensor) -> Tensor:
+    """The conjugate transpose of a matrix (n, m), as (m, n).
+
+    Raises:
+        ShapeError: if ``x`` is a vector or a batch, for which there is ``x.mH``.
+    """
+    if self.ndim not in (0, 2):
+        batch = ". For batches of matrices, write x.mH" if self.ndim > 2 else ""
+        raise ShapeError(f"x.H is only supported on matrices (2-D tensors), not {self}{batch}")
+    return adjoint(self) if self.ndim else self.conj()
+
+
 T = property(_reversed)
 mT = property(matrices.matrix_transpose)
-H = property(adjoint, doc="The conjugate transpose of a matrix.")
+H = property(_of_a_matrix)
 mH = property(adjoint, doc="The conjugate transposes of the matrices.")
 
 METHODS = """

@@ -133,7 +133,9 @@ def _bases(family: Any, root: Any, recording: Any, given: Any, results: Any) -> 
     """
     views = [] if isinstance(family, Tensor) else family.alive()
     views = [x for x in views if id(x) in given or type(x) is Named or results.knows(x)]
-    known = [(root, ()), *((x, x._view.path) for x in views if x is not root)]
+    turned = getattr(root, "_view", None)  # a root that was turned in place is a view since
+    known = [(root, () if turned is None else turned.path)]
+    known += [(x, x._view.path) for x in views if x is not root]
     found = [(_outside(x, recording, given, results), path) for x, path in known]
     return sorted([b for b in found if b[0] is not None], key=lambda b: -len(b[1]))
 
