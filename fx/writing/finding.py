@@ -237,10 +237,14 @@ def _record(
 ) -> View | None:
     """How ``x`` comes from the first of its family; None if its history tells otherwise."""
     node = _node(x)
-    cut = _mark(x) is CUT or (node is None and history)
-    if _mark(x) is CUT and first is not None and path == ((reshape, {"shape": first.shape}),):
+    cut_off = _mark(x) is CUT
+    cut = cut_off or (node is None and history)
+    if cut_off and first is not None and path == ((reshape, {"shape": first.shape}),):
         path = ((stop_gradient, {}),)
     record = View(family, path, first if node is not None else None, cut)
+    if node is None and not cut_off and first is not None:
+        # taken before the first required grad, or under no_grad: PyTorch refuses both
+        record.lost = bool(path) and type(_node(first)) is Leaf
     if node is None or type(node) is Leaf or first is None:
         return record
     source = _source(node, _node(first))

@@ -146,6 +146,34 @@ def test_views_that_the_collector_does_not_look_at_are_found_and_no_more_is_froz
         gc.unfreeze()
 
 
+FIRST = {
+    "x += v": lambda _, x: x.add_(1),
+    "x[i] = v": lambda _, x: x.__setitem__(0, 1.0),
+    "out=": lambda library, x: library.linspace(0, 1, 3, out=x),
+    "a view of it": lambda _, x: x[1:].zero_(),
+    "what is detached": lambda _, x: x.detach().add_(1),
+}
+
+
+@pytest.mark.parametrize("write", FIRST)
+@pytest.mark.parametrize("taken", ["before it required grad", "under no_grad"])
+def test_a_first_write_into_a_view_of_a_leaf_is_refused_as_in_torch(taken, write):
+    def outcome(library):
+        forget()
+        a = library.zeros(4)
+        early = a[:3]
+        a.requires_grad_()
+        with library.no_grad():
+            late = a[:3]
+        try:
+            FIRST[write](library, early if taken == "before it required grad" else late)
+        except RuntimeError:
+            return "refused", None
+        return "done", a.tolist()
+
+    assert outcome(face) == outcome(torch)
+
+
 def test_what_cannot_be_told_is_refused():
     forget()
     a, b = face.ones(2, requires_grad=True), face.ones(2, requires_grad=True)

@@ -66,6 +66,10 @@ class Thing:
             places = np.add.outer(places, np.arange(n) * step)
         return np.unique(places).size == self.array.size
 
+    def told(self) -> bool:
+        """Whether torch says what a write into it does: it is refused where axes are expanded."""
+        return self.writable() or not all(self.array.strides)
+
 
 @attrs.frozen
 class Function:
@@ -246,7 +250,8 @@ class Stock:
             made = self.viewed(Thing(array, [], given=thing.given))
             if made is not None:
                 path, array = forms.behind(path, made[0]), made[1]
-        if not Thing(array, []).writable() and (all(array.strides) or rng.random() < 0.9):
+        shown = Thing(array, [])
+        if not shown.told() or (not shown.writable() and rng.random() < 0.9):
             return None  # which window is written last torch leaves open
         return path, thing, array
 

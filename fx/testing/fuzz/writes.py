@@ -126,7 +126,7 @@ class Maker(State):
             lists, items = rng.choice(self.lists)
             shape = items[0].shape
             with self.scope(inside="loop"):
-                same = all(t.shape == shape for t in items) and items[0].kind == "f"
+                same = all(t.shape == shape and t.told() for t in items) and items[0].kind == "f"
                 leaf = any(t.leaf for t in items)
                 if same:
                     self.things.append(Thing(items[0].array, [name], leaf, items[0].grad))
@@ -206,7 +206,7 @@ class Maker(State):
             fitting = [
                 t for t in self.things
                 if t.shape == shape and t.kind == "f" and (leaf or not t.leaf)
-                and (apart or not t.grad or not t.roots() & function.names)
+                and (apart or not t.grad or not t.roots() & function.names) and t.told()
             ]  # fmt: skip
             thing = self.thing(fitting.__contains__)
             if thing is None:

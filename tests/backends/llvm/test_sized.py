@@ -9,7 +9,7 @@ import pytest
 import fx
 import fx.nn.functional as F
 from fx import nn, optim
-from fx.backends.cpu.llvm import disk_cache, driver, kernels
+from fx.backends.cpu.llvm import disk_cache, driver, engine, kernels
 from fx.backends.cpu.llvm.sized import SizedProgram
 from fx.graph.family import Family, Numbered, primes_for
 
@@ -149,6 +149,40 @@ def test_a_training_step_compiles_nothing_for_a_third_size(served):
     shown = [entry.sizes for entry in step.explain().entries]
     assert any({"x axis 0: a = 22", "y axis 0: a = 22"} <= {*told} for told in shown)
     assert "sizes:  x axis 0: a = 22" in repr(step.explain())
+
+
+def test_what_is_found_on_disk_counts_as_the_first_size(monkeypatch, tmp_path):
+    if "FX_LIMITS" in os.environ or "FX_GUARD_MEMORY" in os.environ:
+        pytest.skip("other programs are made")
+    monkeypatch.setenv("FX_CACHE_DIR", str(tmp_path))
+    monkeypatch.delenv("FX_CACHE", raising=False)
+    monkeypatch.setattr(disk_cache, "_sources", lambda root: [])  # they may be edited meanwhile
+    disk_cache.compiler.cache_clear()
+    texts = []
+    compile_text = engine.compile_text
+    monkeypatch.setattr(
+        engine, "compile_text", lambda text, *rest: texts.append(text) or compile_text(text, *rest)
+    )  # fmt: skip
+    functions = [  # of one graph, and each with programs of its own
+        lambda x: (x * x + 0.25).sum(),
+        lambda y: (y * y + 0.25).sum(),
+        lambda z: (z * z + 0.25).sum(),
+    ]
+    try:
+        shown, compiled = [], []
+        for function, sizes in zip(functions, ((40, 50, 60), (40, 50, 60), (40, 61, 62))):
+            driver.forget()
+            texts.clear()
+            f = fx.jit(function)
+            assert [float(f(fx.ones(n))) for n in sizes] == [1.25 * n for n in sizes]
+            shown.append([entry.sizes for entry in f.explain().entries])
+            compiled.append(len(texts))
+        assert shown[0] == [(), ("x axis 0: a = 50",), ("x axis 0: a = 60",)]
+        assert shown[1] == [(), ("y axis 0: a = 50",), ("y axis 0: a = 60",)]
+        assert shown[2] == [(), ("z axis 0: a = 61",), ("z axis 0: a = 62",)]
+        assert compiled[0] and compiled[1:] == [0, 0]
+    finally:
+        disk_cache.compiler.cache_clear()
 
 
 def test_dynamic_false_compiles_each_size(served):

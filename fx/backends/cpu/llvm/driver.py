@@ -47,6 +47,8 @@ def compile_graph(
     key = graph_key(graph)
     found = _known(key, donated, graph) if scheduler is None else None
     if found is not None:
+        if dynamic:
+            _families.found(graph, donated)
         return found
     from fx.backends.cpu.llvm.builder import Builder  # a graph that is known needs neither
 

@@ -7,10 +7,11 @@ that it is planned for what it is used for. The class of a size depends on that 
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from fx import limits
 from fx.graph.family import Family, Numbered, primes_for
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from fx.backends.cpu.llvm.sized import SizedProgram
 
 _MOST = 64  # forms that are remembered
+_TRIES = 4  # pairs of primes that a plan is made for
 
 
 class Families:
@@ -29,10 +31,20 @@ class Families:
 
     def __init__(self) -> None:
         self._known: OrderedDict[Any, _Form] = OrderedDict()
+        self._found: deque[tuple[ref[Graph], Sequence[int]]] = deque(maxlen=_MOST)
 
     def clear(self) -> None:
         """Forget all of them."""
         self._known.clear()
+        self._found.clear()
+
+    def found(self, graph: Graph, donated: Sequence[int]) -> None:
+        """A graph whose code was on disk: it is the first of its form, as if it were compiled now.
+
+        Its form is written only when a graph comes that has to be compiled: a process that finds
+        all of its code writes none.
+        """
+        self._found.append((ref(graph), donated))
 
     def executable_of(self, graph: Graph, donated: Sequence[int]) -> Executable | None:
         """What runs a graph by a program for any size; None where it is to be compiled for its own.
@@ -41,7 +53,16 @@ class Families:
             graph: not known yet; it is remembered.
             donated: positions of inputs whose memory the results may take over.
         """
+        found, self._found = self._found, deque(maxlen=_MOST)
+        for earlier, its in found:
+            if (before := earlier()) is not None:
+                self._form_of(Numbered(before), its)
         written = Numbered(graph)
+        known = self._form_of(written, donated)
+        return None if known is None else known.executable_of(graph, written, donated)
+
+    def _form_of(self, written: Numbered, donated: Sequence[int]) -> _Form | None:
+        """The form of a graph, if another of it came before; it is the latest from now on."""
         if not written.stable:
             return None
         form = sha256("\n".join(written.lines).encode()).digest()
@@ -50,7 +71,7 @@ class Families:
         self._known[key] = known or _Form(written)
         if len(self._known) > _MOST:
             self._known.popitem(last=False)
-        return None if known is None else known.executable_of(graph, written, donated)
+        return known
 
 
 class _Form:
@@ -84,17 +105,24 @@ class _Form:
     def _program(
         self, graph: Graph, sizes: dict[str, int], donated: Sequence[int]
     ) -> SizedProgram | None:
-        from fx.backends.cpu.llvm.sized import program_for
+        from fx.backends.cpu.llvm.sized import UnlikeError, program_for
 
         assert self._family is not None
         primes = primes_for(sizes, self._family.plain())
-        first, second = next(primes), next(primes)
-        at = self._family.at
         try:
-            graphs = at(graph, first), at(graph, second)
+            second = next(primes)
+            other = self._family.at(graph, second)
+            for _ in range(_TRIES):
+                first, given = second, other
+                second = next(primes)
+                other = self._family.at(graph, second)
+                try:
+                    return program_for(given, other, first, second, donated)
+                except UnlikeError:  # a choice of the plan lies between the two
+                    continue
         except ValueError:
-            return None
-        return program_for(*graphs, first, second, donated)
+            pass
+        return None
 
 
 def _class_of(n: int) -> int:

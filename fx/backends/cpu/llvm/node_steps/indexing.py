@@ -7,7 +7,13 @@ from typing import Any
 
 from fx.backends.cpu.llvm.ir import Frame, at, copy, i8, i64, load_item, part, store_item, turns
 from fx.backends.cpu.llvm.node_steps.checked import CheckedStep, Guard, in_range, message
-from fx.backends.cpu.llvm.node_steps.kernel import SpecialStep, around, has_elements, tasks_for
+from fx.backends.cpu.llvm.node_steps.kernel import (
+    SpecialStep,
+    around,
+    class_of,
+    has_elements,
+    tasks_for,
+)
 from fx.compiler.extents import Sizes
 from fx.compiler.step import Step
 from fx.dtypes import COMPLEX, int64
@@ -75,26 +81,30 @@ def _move(b: Any, source: Any, place: Any, target: Any, to: Any, dtype: Any) -> 
         store_item(b, load_item(b, source, place, dtype), target, to, dtype)
 
 
-def take(node: Node) -> Step | None:
+def take(node: Node, sizes: Sizes | None = None) -> Step | None:
     """out[a, *j, b] = x[a, idx[*j], b]."""
-    if not has_elements(node):
-        return None
     x, idx = (v.spec for v in node.inputs)
+    if not has_elements(node) or (sizes is not None and sizes.touch(x.shape)):
+        return None
     before, n, after = around(x.shape, node.params["axis"])
-    m, rows = idx.size, before * idx.size
     nbytes = after * x.dtype.itemsize
-    cost = rows * (2.0 + nbytes / 20)
-    tasks = tasks_for(cost, rows)
+    each = 2.0 + nbytes / 20
+    m, cost = idx.size, before * idx.size * each
+    tasks = tasks_for(cost, before * m)
+    if sizes is not None:
+        m, tasks = sizes.extent(m), tasks_for(before * class_of(m) * each, before * m)
+    rows = before * m
 
     def body(frame: Frame, task: Any, status: Any) -> None:
         b = frame.b
         source, indices, target = *frame.reads, frame.writes[0]
         guard = Guard(frame, indices, idx.dtype, n, status, task)
         end = b.append_basic_block("end")
-        with turns(b, *part(b, task, tasks, rows)) as row:
-            place = guard.read(row if before == 1 else b.urem(row, i64(m)), end)
+        count = frame.number(m)
+        with turns(b, *part(b, task, tasks, frame.number(rows))) as row:
+            place = guard.read(row if before == 1 else b.urem(row, count), end)
             if before > 1:
-                place = b.add(b.mul(b.udiv(row, i64(m)), i64(n)), place)
+                place = b.add(b.mul(b.udiv(row, count), i64(n)), place)
             if after == 1:
                 _move(b, source, place, target, row, x.dtype)
             else:
@@ -103,7 +113,8 @@ def take(node: Node) -> Step | None:
         b.branch(end)
         b.position_at_end(end)
 
-    return checked_step(node, "take", *named(node), body, tasks=tasks, cost=cost)
+    more = {"tasks": tasks, "cost": cost, "sizes": sizes}
+    return checked_step(node, "take", *named(node), body, **more)
 
 
 def take_along_axis(node: Node) -> Step | None:

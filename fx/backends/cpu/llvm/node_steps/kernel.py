@@ -76,6 +76,11 @@ def tasks_for(cost: float, pieces: int) -> int:
     return max(1, min(pieces, int(cost / limits.TASK)))
 
 
+def class_of(n: int) -> int:
+    """The end of the class of sizes that one is in: tasks that go by it are those of its class."""
+    return int(1 << 2 * ((int(n).bit_length() + 1) // 2))
+
+
 def rows_and_columns(
     b: Any, task: Any, tasks: int, before: int, after: int, block: int
 ) -> tuple[tuple[Any, Any], tuple[Any, Any]]:

@@ -24,9 +24,10 @@ from fx.backends.cpu.llvm.ir import (
 )
 from fx.backends.cpu.llvm.node_steps.checked import Guard
 from fx.backends.cpu.llvm.node_steps.indexing import checked_step, named
-from fx.backends.cpu.llvm.node_steps.kernel import around, has_elements, tasks_for
+from fx.backends.cpu.llvm.node_steps.kernel import around, class_of, has_elements, tasks_for
 from fx.backends.cpu.llvm.vecmath import arithmetic
 from fx.backends.cpu.llvm.vecmath.casts import load_convert, rounded, store_convert, term
+from fx.compiler.extents import Sizes
 from fx.compiler.step import Step
 from fx.dtypes import COMPLEX, float32
 from fx.graph.ir import Node, Value
@@ -159,14 +160,19 @@ def _memory(node: Node, rows: int, after: int) -> dict[str, Any]:
     return more
 
 
-def scatter(node: Node) -> Step | None:
+def scatter(node: Node, sizes: Sizes | None = None) -> Step | None:
     """A copy of x with updates combined into the slices that idx names, in the order of idx."""
-    x, idx, updates = (v.spec for v in node.inputs)
+    x, idx, _ = (v.spec for v in node.inputs)
     if not has_elements(node) or x.dtype in COMPLEX:
+        return None
+    if sizes is not None and sizes.touch(x.shape):
         return None
     before, n, after = around(x.shape, node.params["axis"])
     m, lanes = idx.size, lanes_for(x.dtype)
-    cost = updates.size * (2.0 / min(after, 8)) + x.nbytes / 20
+    count = m if sizes is None else class_of(m)
+    cost = before * count * after * (2.0 / min(after, 8)) + x.nbytes / 20
+    if sizes is not None:
+        m = sizes.extent(m)
     # whole matrices, or rows of the only one
     pieces, size = (before, n) if before > 1 else (n, 1) if after >= lanes else (1, n)
     tasks = min(limits.SCATTER_TASKS, tasks_for(cost, pieces))
@@ -178,20 +184,21 @@ def scatter(node: Node) -> Step | None:
         b = frame.b
         guard = Guard(frame, frame.reads[-2], idx.dtype, n, status, task)
         end = b.append_basic_block("end")
+        length = frame.number(m)
         if status is not None:  # before anything changes: x may lie in the same memory
-            with turns(b, 0, m) as j:
+            with turns(b, 0, length) as j:
                 guard.read(j, end)
         first, last = (b.mul(v, i64(size)) for v in part(b, task, tasks, pieces))
         cells = _Cells(frame, node, first, last, after)
         cells.begin()
         sides = part(b, task, tasks, pieces) if before > 1 else (i64(0), i64(1))
-        with turns(b, *sides) as a, turns(b, 0, m) as j:
+        with turns(b, *sides) as a, turns(b, 0, length) as j:
             row = b.add(b.mul(a, i64(n)), guard.known(j))
             own, others = b.append_basic_block("own"), b.append_basic_block("others")
             inside = b.icmp_unsigned("<", b.sub(row, first), b.sub(last, first))
             b.cbranch(inside, own, others)
             b.position_at_end(own)
-            update = b.mul(b.add(b.mul(a, i64(m)), j), i64(after))
+            update = b.mul(b.add(b.mul(a, length), j), i64(after))
 
             def combine(column: Any, width: int | None) -> None:
                 cells.combine(row, column, b.add(update, column), width)
@@ -203,7 +210,8 @@ def scatter(node: Node) -> Step | None:
         b.branch(end)
         b.position_at_end(end)
 
-    return checked_step(node, "scatter", *named(node), body, tasks=tasks, cost=cost, **more)
+    more.update(tasks=tasks, cost=cost, sizes=sizes)
+    return checked_step(node, "scatter", *named(node), body, **more)
 
 
 def scatter_along_axis(node: Node) -> Step | None:

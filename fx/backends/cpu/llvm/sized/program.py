@@ -99,6 +99,10 @@ def _function(names: Sequence[str], formulas: Sequence[int]) -> Callable[..., li
     return eval(compile(source, __file__, "eval"), known)  # type: ignore[no-any-return]  # fx's code
 
 
+class UnlikeError(Exception):
+    """Two plans for graphs that are one but for their sizes differ in more than these."""
+
+
 def program_for(
     graph: Graph, other: Graph, primes: Mapping[str, int], others: Mapping[str, int],
     donated: Sequence[int],
@@ -111,6 +115,9 @@ def program_for(
             number depends on a size in a way that its factors do not tell.
         primes, others: by name.
         donated: positions of inputs whose memory results may take over.
+
+    Raises:
+        UnlikeError: if they are planned otherwise; other primes may not be.
     """
     try:
         first, second = _sizes_of(primes), _sizes_of(others)
@@ -119,7 +126,7 @@ def program_for(
             return None
         again = schedule(other, target_for(second), second)
         if _shape_of(found, graph, first) != _shape_of(again, other, second):
-            return None
+            raise UnlikeError
         built = SizedBuilder(found, graph, donated, first)
         program, _ = built.build()
         return SizedProgram(built, program)

@@ -10,7 +10,8 @@ from typing import Any
 from fx import limits
 from fx.backends.cpu.llvm.loops.step import LoopStep
 from fx.backends.cpu.llvm.node_steps.calls import random_bits, random_draw
-from fx.backends.cpu.llvm.node_steps.indexing import wrap_index
+from fx.backends.cpu.llvm.node_steps.indexing import take, wrap_index
+from fx.backends.cpu.llvm.node_steps.scattering import scatter
 from fx.backends.cpu.llvm.sized.products import product
 from fx.backends.cpu.llvm.this_cpu import this_cpu
 from fx.compiler.extents import NoExtentsError, Sizes, is_known
@@ -23,6 +24,8 @@ _KERNELS: dict[str, Callable[[Node, Sizes], Any]] = {
     "matmul": product,
     "random_bits": random_bits,
     "random_draw": random_draw,
+    "scatter": scatter,
+    "take": take,
     "wrap_index": wrap_index,
 }
 
