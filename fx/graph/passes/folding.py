@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fx import limits
+from fx.dtypes import bool_
 from fx.graph.ir import Graph, Node, Rewriter, Value, constant_value
 from fx.graph.passes.effects import is_effectful
 from fx.graph.passes.rewriting import finish, run_primitive, tensor_of
@@ -12,13 +13,15 @@ from fx.graph.printing import subgraphs
 from fx.primitive import registry
 
 TINY = 1  # elements up to which ``full`` and ``iota`` become constants
+LIGHT = 6  # operations an element up to which a mask is computed where it is used
 
 
 def fold(graph: Graph) -> Graph:
     """The graph with constants in place of small results that depend on constants alone.
 
     ``full`` and ``iota`` stay as they are unless they have one element, since code makes them
-    faster than memory gives them; other nodes see their values.
+    faster than memory gives them, and so do masks that compare what is counted; other nodes see
+    their values.
 
     Example:
         >>> import fx
@@ -45,7 +48,8 @@ class _Folder:
 
     def __init__(self, rewriter: Rewriter) -> None:
         self.rewriter = rewriter
-        self.arrays: dict[Value, Any] = {}  # of creation nodes, where somebody asked
+        self.arrays: dict[Value, Any] = {}  # of nodes that stay, where somebody asked
+        self.weights: dict[Value, int] = {}  # of what is made of ``iota`` and stays
 
     def look_at(self, value: Value) -> None:
         """A constant whose elements are all the same becomes ``full``."""
@@ -76,7 +80,23 @@ class _Folder:
             (v.spec.shape, v.spec.dtype) for v in node.outs
         ]:
             return None
+        weight = self.weight(node)
+        if weight is not None and found[0].size > TINY and uniform(found[0]) is None:
+            out = self.rewriter.keep(node).out
+            self.arrays[out], self.weights[out] = found[0], weight
+            return [out]
         return [self.constant(a, node.line) for a in found]
+
+    def weight(self, node: Node) -> int | None:
+        """Of a mask of counted numbers, or what shows those; None for what is no such thing."""
+        kind = node.primitive.kind
+        if kind != "view" and (kind != "elementwise" or node.out.spec.dtype != bool_):
+            return None
+        given = [self.rewriter.get(v) for v in node.inputs]
+        weights = [self.weights[v] for v in given if v in self.weights]
+        weights += [0 for v in given if v.node and v.node.primitive.name == "iota"]
+        weight = sum(weights) + (0 if kind == "view" else node.primitive.weight)
+        return weight if weights and weight <= LIGHT else None
 
     def constant(self, array: Any, line: str) -> Value:
         """The constant of an array; ``full`` where all its elements are the same."""
@@ -93,6 +113,8 @@ class _Folder:
         value = self.rewriter.get(value)
         if value.constant is not None:
             return _on_cpu(value)
+        if value in self.weights:
+            return True
         node = value.node
         if node is None or node.primitive.kind != "creation":
             return False

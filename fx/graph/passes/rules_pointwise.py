@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from fx.dtypes import FLOATING, INEXACT, INTEGRAL, SIGNED, UNSIGNED, bool_
 from fx.graph.ir import Value, constant_value
 from fx.graph.passes.rewriting import run_primitive, tensor_of
@@ -146,12 +148,25 @@ def _astype(s: Simplifier, inputs: Any, params: Any, spec: TensorSpec) -> Value 
         return x  # type: ignore[no-any-return]
     node = made_by(x, "astype")
     if node is None:
-        return None
+        return _counted(s, x, spec.dtype)
     source, middle = node.inputs[0], x.spec.dtype
     first = source.spec.dtype
     if not loses_nothing(first, middle) or (first in INEXACT) != (spec.dtype in INEXACT):
         return None
     return s.make("astype", source, dtype=spec.dtype)
+
+
+def _counted(s: Simplifier, x: Value, dtype: Any) -> Value | None:
+    """Whole numbers in a row are counted in the dtype in which they are wanted."""
+    node = made_by(x, "iota")
+    if node is None or dtype.kind not in "iu" or x.spec.dtype.kind not in "iu":
+        return None
+    n, first = x.spec.shape[node.params["axis"]], node.params["start"]
+    ends = (first, first + node.params["step"] * (n - 1))
+    infos = np.iinfo(dtype), np.iinfo(x.spec.dtype)
+    if not n or any(min(ends) < i.min or max(ends) > i.max for i in infos):
+        return None
+    return s.make("iota", **{**node.params, "dtype": dtype})
 
 
 def _stop_gradient(s: Simplifier, inputs: Any, params: Any, spec: TensorSpec) -> Value | None:
