@@ -158,11 +158,13 @@ def test_what_is_found_on_disk_counts_as_the_first_size(monkeypatch, tmp_path):
     monkeypatch.delenv("FX_CACHE", raising=False)
     monkeypatch.setattr(disk_cache, "_sources", lambda root: [])  # they may be edited meanwhile
     disk_cache.compiler.cache_clear()
-    texts = []
-    compile_text = engine.compile_text
-    monkeypatch.setattr(
-        engine, "compile_text", lambda text, *rest: texts.append(text) or compile_text(text, *rest)
-    )  # fmt: skip
+    texts, compile_text = [], engine.compile_text
+
+    def noted(text, *rest):
+        texts.append(text)
+        return compile_text(text, *rest)
+
+    monkeypatch.setattr(engine, "compile_text", noted)
     functions = [  # of one graph, and each with programs of its own
         lambda x: (x * x + 0.25).sum(),
         lambda y: (y * y + 0.25).sum(),
@@ -217,6 +219,76 @@ def test_an_index_out_of_range_is_found_at_any_size():
         y[n - 1] = 5
         with pytest.raises(IndexError, match="5"):
             f(fx.ones((n, 5)), fx.tensor(y))
+
+
+class Decoder(nn.Module):
+    """A block that is causal, by a mask or by its attention, with places that are looked up."""
+
+    def __init__(self, masked):
+        super().__init__()
+        self.masked = masked
+        self.words, self.places = nn.Embedding(11, 8), nn.Embedding(64, 8)
+        self.three, self.out = nn.Linear(8, 24), nn.Linear(8, 11)
+        self.register_buffer("mask", fx.tril(fx.ones((64, 64))))
+
+    def forward(self, x):
+        b, t = x.shape
+        h = self.words(x) + self.places(fx.arange(t))
+        q, k, v = (z.view(b, t, 2, 4).transpose(1, 2) for z in self.three(h).split(8, dim=2))
+        if self.masked:
+            weight = (q @ k.transpose(-2, -1)).masked_fill(self.mask[:t, :t] == 0, -fx.inf)
+            h = fx.softmax(weight, axis=-1) @ v
+        else:
+            h = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.out(h.transpose(1, 2).reshape(b, t, 8))
+
+
+@pytest.mark.parametrize("masked", [True, False])
+def test_growing_sequences_compile_nothing_from_the_third_length_on(served, masked):
+    def started():
+        fx.manual_seed(0)
+        model = Decoder(masked)
+        return model, optim.SGD(model.parameters(), lr=0.5)
+
+    def step(model, optimizer, x):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x).reshape(-1, 11), x.reshape(-1))
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    here, twin = started(), started()
+    jitted, emitted = fx.jit(lambda x: step(*here, x)), []
+    for t in (20, 21, 22, 35, 60, 17):
+        x = fx.tensor(np.random.default_rng(t).integers(0, 11, (3, t)))
+        assert float(jitted(x)) == pytest.approx(float(step(*twin, x)), rel=1e-4)
+        emitted.append(served["kernels"])
+    for a, b in zip(here[0].parameters(), twin[0].parameters(), strict=True):
+        np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=1e-3, atol=1e-5)
+    assert emitted[1] > emitted[0] > 0 and emitted[1:] == [emitted[1]] * 5
+
+
+@pytest.mark.parametrize("width", [1, 3, 64])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_rows_of_a_table_at_any_size_on_many_threads(served, axis, width):
+    lookup = lambda w, i: fx.take(w, i, axis=axis)
+    both = fx.jit(lambda w, i, g: (lookup(w, i), fx.vjp(lambda w: lookup(w, i), w)[1](g)[0]))
+    rng = np.random.default_rng(width)
+    shape = (90, width) if axis == 0 else (2, 90, width)
+    w = fx.tensor(rng.normal(size=shape).astype("f"))
+    counts = []
+    for n in (20000, 20001, 30000, 5000, 8000, 16385):
+        i = fx.tensor(rng.integers(-90, 90, n))
+        out = lookup(w, i)
+        g = fx.tensor(rng.integers(-3, 4, out.shape).astype("f"))  # whose sums are exact
+        wanted = out, fx.vjp(lambda w, i=i: lookup(w, i), w)[1](g)[0]
+        for a, b in zip(both(w, i, g), wanted, strict=True):
+            np.testing.assert_array_equal(a.numpy(), b.numpy())
+        bad = i.at[n - 2].set(90)
+        with pytest.raises(IndexError, match="index 90 is out of range"):
+            both(w, bad, g)
+        counts.append(served["kernels"])
+    assert counts[2] == counts[1] and counts[5] == counts[4]  # two classes
 
 
 def test_threads_and_the_memory_of_results():

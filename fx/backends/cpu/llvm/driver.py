@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from itertools import accumulate
 from typing import Any
 from weakref import WeakValueDictionary
 
-from fx import limits
-from fx.backends.cpu.llvm import disk_cache
+from fx.backends.cpu.llvm import disk_cache, stored
 from fx.backends.cpu.llvm.executable import Executable, Program
 from fx.backends.cpu.llvm.families import Families
-from fx.backends.cpu.llvm.recipe import Recipe, array_of, from_json, to_json
+from fx.backends.cpu.llvm.recipe import array_of
 from fx.compiler.step import Schedule
 from fx.graph.ir import Graph
-from fx.graph.key import constants_of, graph_key, is_stable
+from fx.graph.key import constants_of, graph_key
 
 
 def compile_graph(
@@ -62,21 +60,18 @@ def compile_graph(
     from fx.backends.cpu.llvm.this_cpu import this_cpu
     from fx.compiler.schedule import schedule
 
-    name = _name_of(key, donated)
+    name = stored.name_of(donated, key)
     with disk_cache.making(name) as made:
         found = _known(key, donated, graph) if made else None
         if found is not None:
             return found
         builder = Builder(schedule(graph, this_cpu()), graph, donated)
         program, python = builder.build()
-        if builder.shareable and _is_whole(program.recipe):
-            _remember(key, donated, program, builder.code, builder.listing)
+        if builder.shareable and stored.is_whole(program.recipe):
+            _keep(key, donated, program)
+            if name is not None:
+                stored.store(name, program, builder.code, builder.listing)
     return _finish(program, graph, python)
-
-
-def _name_of(key: str, donated: Sequence[int]) -> str | None:
-    """The name of a program's entry; None where its key means something in this process only."""
-    return disk_cache.name_of(key, repr(tuple(donated))) if is_stable(key) else None
 
 
 # Programs of this process by key: those in use, and the last few, so that a function that is jitted
@@ -100,35 +95,25 @@ def _known(key: str, donated: Sequence[int], graph: Graph) -> Executable | None:
     program = _programs.get((key, tuple(donated)))
     name = None
     if program is None:
-        name = _name_of(key, donated)
-        program = None if name is None else _from_disk(name, graph)
-    if program is None:
-        return None
+        name = stored.name_of(donated, key)
+        found = None if name is None else stored.load(name, len(graph.inputs))
+        if found is None:
+            return None
+        program = found[0]
     try:
         nodes = [s.node for s in program.recipe.segments if s.part is None]
-        found = _finish(program, graph, [_in_python(graph.nodes[i]) for i in nodes])
+        executable = _finish(program, graph, [_in_python(graph.nodes[i]) for i in nodes])
     except (ValueError, IndexError):
         if name is not None:
             disk_cache.drop(name)
         return None
     _keep(key, donated, program)
-    return found
+    return executable
 
 
 def _keep(key: str, donated: Sequence[int], program: Program) -> None:
     _programs[key, tuple(donated)] = program
     _latest.append(program)
-
-
-def _remember(
-    key: str, donated: Sequence[int], program: Program, code: list[bytes], listing: bytes
-) -> None:
-    """Keep a program in this process, and on disk where its key means something there."""
-    _keep(key, donated, program)
-    name = _name_of(key, donated)
-    if name is not None:
-        head = {"recipe": to_json(program.recipe), "objects": [len(x) for x in code]}
-        disk_cache.store(name, head, b"".join(code), listing)
 
 
 def _finish(program: Program, graph: Graph, python: Sequence[Callable[..., Any]]) -> Executable:
@@ -140,41 +125,8 @@ def _finish(program: Program, graph: Graph, python: Sequence[Callable[..., Any]]
     return Executable(program, constants, python)
 
 
-def _from_disk(name: str, graph: Graph) -> Program | None:
-    """The program that the cache holds; None if it holds none, or one that does not fit."""
-    found = disk_cache.load(name)
-    if found is None:
-        return None
-    told, code, listing = found
-    try:
-        recipe = from_json(told["recipe"])
-        objects = _cut(code, told["objects"])
-        if recipe.inputs != len(graph.inputs):
-            raise ValueError("another graph's")
-        if not _is_whole(recipe):
-            raise ValueError("a step of no node")
-        return Program(recipe, objects, listing)
-    except (ValueError, TypeError, IndexError, KeyError, RuntimeError):
-        disk_cache.drop(name)
-        return None
-
-
 def _in_python(node: Any) -> Callable[..., Any]:
     """What a node does in Python; the scheduler is imported only where a graph has such nodes."""
     from fx.compiler.step import python_step
 
     return python_step(node).run
-
-
-def _cut(code: bytes, sizes: Any) -> list[bytes]:
-    if not all(type(n) is int and n > 0 for n in sizes) or sum(sizes) != len(code):
-        raise ValueError("object files of other sizes")
-    ends = list(accumulate(sizes))
-    return [code[end - size : end] for end, size in zip(ends, sizes)]
-
-
-def _is_whole(recipe: Recipe) -> bool:
-    """Whether the recipe says all that another process needs."""
-    literal = sum(len(c[2]) for c in recipe.constants if not isinstance(c, int))
-    nodes = [s.node for s in recipe.segments if s.part is None]
-    return literal <= limits.CACHED_CONSTANTS and min(nodes, default=0) >= 0

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from fx import limits
+from fx.backends.cpu.llvm import stored
 from fx.graph.family import Family, Numbered, primes_for
 from fx.graph.ir import Graph
-from fx.graph.key import constants_of
+from fx.graph.key import constants_of, graph_key
 
 if TYPE_CHECKING:
     from fx.backends.cpu.llvm.executable import Executable
@@ -96,7 +97,8 @@ class _Form:
             return None
         kind = tuple([_class_of(n) for n in sizes.values()])
         if kind not in self._programs:
-            self._programs[kind] = self._program(graph, sizes, donated)
+            middles = {name: 1 << 2 * k - 1 for name, k in zip(sizes, kind)}
+            self._programs[kind] = self._program(graph, middles, donated)
         program = self._programs[kind]
         if program is None:
             return None
@@ -105,21 +107,28 @@ class _Form:
     def _program(
         self, graph: Graph, sizes: dict[str, int], donated: Sequence[int]
     ) -> SizedProgram | None:
-        from fx.backends.cpu.llvm.sized import UnlikeError, program_for
+        """The program of a class, planned for the middle of it: whichever size was met first."""
+        from fx.backends.cpu.llvm.sized import UnlikeError, program_for, stored_program
 
         assert self._family is not None
         primes = primes_for(sizes, self._family.plain())
         try:
-            second = next(primes)
-            other = self._family.at(graph, second)
+            given, graphs = [], []
+            for _ in range(2):
+                given.append(next(primes))
+                graphs.append(self._family.at(graph, given[-1]))
+            name = stored.name_of(donated, *map(graph_key, graphs))
+            if name is not None:
+                known = graphs[0].cache["constants"]  # some of which are inputs there
+                found = stored_program(name, sum(v not in known for v in graphs[0].inputs))
+                if found is not None:
+                    return found
             for _ in range(_TRIES):
-                first, given = second, other
-                second = next(primes)
-                other = self._family.at(graph, second)
                 try:
-                    return program_for(given, other, first, second, donated)
+                    return program_for(*graphs[-2:], *given[-2:], donated, name)
                 except UnlikeError:  # a choice of the plan lies between the two
-                    continue
+                    given.append(next(primes))
+                    graphs.append(self._family.at(graph, given[-1]))
         except ValueError:
             pass
         return None

@@ -207,5 +207,5 @@ def _part(told: Any, constants: int) -> Part:
     _need(isinstance(told["name"], str) and isinstance(told["free"], bool))
     written = _places(told["written"], inputs)
     arena = _count(told["arena"])
-    _need(told["words"] is None)  # programs for any size are not kept in files
-    return Part(told["name"], inputs, written, used, results, outputs, arena, told["free"])
+    words = None if told["words"] is None else _below(told["words"], len(used))
+    return Part(told["name"], inputs, written, used, results, outputs, arena, told["free"], words)

@@ -7,6 +7,11 @@ stands in an array of *words*, the last constant of the program: the sizes thems
 the arena, tasks, and the tables of products. ``SizedProgram.at`` fills it in.
 """
 
-from fx.backends.cpu.llvm.sized.program import SizedProgram, UnlikeError, program_for
+from fx.backends.cpu.llvm.sized.program import (
+    SizedProgram,
+    UnlikeError,
+    program_for,
+    stored_program,
+)
 
-__all__ = ["SizedProgram", "program_for"]
+__all__ = ["SizedProgram", "UnlikeError", "program_for", "stored_program"]

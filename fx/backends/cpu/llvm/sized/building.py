@@ -91,10 +91,9 @@ class SizedBuilder(Builder):
             self.elements.append(size)
             self.rates.append(s.cost / max(1, int(size)))
             self.traffic.append(0.0)
-        least = dict.fromkeys(sizes.places, 1)
         for product in self.products:
             product.first = first
-            first += len(product.numbers(least))
+            first += product.count
         self.offsets = first
 
     def told_constants(self) -> list[Any]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from math import prod
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from fx.backends.cpu.llvm.any_size.products import planned
@@ -15,7 +14,7 @@ from fx.compiler.step import Step
 from fx.graph.ir import Node
 
 
-class _Lying(NamedTuple):
+class Lying(NamedTuple):
     """How a factor lies in memory, as an array tells it."""
 
     shape: tuple[int, ...]
@@ -43,7 +42,9 @@ class ProductStep(Step):
         self.views, self.out, self.sizes = views, out, sizes
         self.reads = (x.value, y.value, sizes.words)
         self.writes = (node.out,)
+        lying = [_lying(v, out.dtype.itemsize) for v in views]
         self.first = 0  # of its words, once those are counted
+        self.count = len(numbers(*lying, out.shape[:-2]))
         self.cost = out.size * x.shape[-1] / 50
         self.lines = (node.line,) if node.line else ()
 
@@ -52,27 +53,20 @@ class ProductStep(Step):
         """Each has words of its own."""
         return "sized product", self.first
 
-    def numbers(self, sizes: Mapping[str, int]) -> list[int]:
-        """Its tasks, how many of them a thread takes at once, and what the kernel is told."""
-        lying = [
-            _Lying(
-                tuple([_at(self.sizes.extent(n), sizes) for n in v.shape]),
-                tuple([_at(self.sizes.extent(s), sizes) * self.out.dtype.itemsize
-                       for s in v.strides]),
-                self.out.dtype.itemsize,
-            )
+    def told(self) -> list[Any]:
+        """Its factors as shapes and strides, the shape of the batch, all as formulas; bytes."""
+        extent, size = self.sizes.extent, self.out.dtype.itemsize
+        factors = [
+            [_formulas(map(extent, v.shape)), _formulas([extent(s) * size for s in v.strides])]
             for v in self.views
-        ]  # fmt: skip
-        lead = tuple([_at(self.sizes.extent(n), sizes) for n in self.out.shape[:-2]])
-        plan = planned(*lying, lead)  # type: ignore[arg-type]
-        assert plan is not None
-        return [*plan.tasks, *plan.words]
+        ]
+        return [*factors, _formulas(map(extent, self.out.shape[:-2])), size]
 
     def emit(self, module: Any, name: str) -> Any:
         """A call of the kernel, whose words are among those of the program."""
         frame = Frame(module, name, len(self.reads), len(self.writes), self.sizes.places)
         b, kind = frame.b, memory_type(self.out.dtype)
-        count = len(self.numbers({n: p for p, n in self.sizes.primes.items()})) - 2
+        count = self.count - 2
         told = [
             b.load(b.gep(frame.words, [i64(self.first + 2 + i)], source_etype=i64), typ=i64)
             for i in range(count)
@@ -99,15 +93,30 @@ def product(node: Node, sizes: Sizes) -> list[Step] | None:
     if 1 not in y.strides[-1 if shared else -2 :]:
         y = dense(node.inputs[1])
     size = out.dtype.itemsize
-    lying = [_Lying(v.shape, tuple([s * size for s in v.strides]), size) for v in (x, y)]
-    if planned(*lying, out.shape[:-2]) is None:  # type: ignore[arg-type]
+    if planned(_lying(x, size), _lying(y, size), out.shape[:-2]) is None:  # type: ignore[arg-type]
         return None
     return [ProductStep(node, (x, y), sizes)]
 
 
-def _at(n: int, sizes: Mapping[str, int]) -> int:
-    if type(n) is not Extent:
-        return n
-    if any(not isinstance(a, str) for a in n.atoms):
-        raise NoExtentsError(f"{n}")
-    return n.factor * prod([sizes[a] for a in n.atoms])  # type: ignore[no-any-return]
+def numbers(x: Lying, y: Lying, lead: tuple[int, ...]) -> list[int]:
+    """The tasks of a product, how many a thread takes at once, and what the kernel is told.
+
+    Args:
+        x, y: how its factors lie.
+        lead: the shape of the batch.
+    """
+    plan = planned(x, y, lead)  # type: ignore[arg-type]
+    assert plan is not None
+    return [*plan.tasks, *plan.words]
+
+
+def _lying(view: View, itemsize: int) -> Lying:
+    return Lying(view.shape, tuple([s * itemsize for s in view.strides]), itemsize)
+
+
+def _formulas(sizes: Iterable[int]) -> list[str]:
+    found = list(sizes)
+    for n in found:
+        if type(n) is Extent and any(not isinstance(a, str) for a in n.atoms):
+            raise NoExtentsError(f"{n}")
+    return [repr(n) for n in found]

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from fx import limits
+from fx.backends.cpu.llvm import disk_cache, stored
 from fx.backends.cpu.llvm.builder import chunk_for
 from fx.backends.cpu.llvm.executable import Executable, Program
 from fx.backends.cpu.llvm.recipe import array_of
 from fx.backends.cpu.llvm.sized.building import SizedBuilder
-from fx.backends.cpu.llvm.sized.products import ProductStep
+from fx.backends.cpu.llvm.sized.products import Lying, ProductStep, numbers
+from fx.backends.cpu.llvm.sized.tables import Tables, from_json, function, tables_of, to_json
 from fx.backends.cpu.llvm.sized.target import target_for
 from fx.compiler.extents import ANY, NoExtentsError, Sizes
 from fx.compiler.memory import Arena
@@ -26,17 +29,22 @@ from fx.tensor import new_tensor
 class SizedProgram:
     """A program for graphs that are one but for their sizes.
 
-    Attributes:
-        names: of the sizes.
+    Args:
+        tables: what it is told by.
+        program: the code, called as for one set of sizes.
     """
 
-    def __init__(self, built: SizedBuilder, program: Program) -> None:
-        self.names = list(built.sizes.places)
-        self._program, self._built = program, built
-        self._told = _function(self.names, built.told)
-        self._offsets = _function(self.names, [n for _, n in built.arena.done if n is not None])
-        self._shapes = _function(self.names, [n for s in built.shapes for n in s])
-        self._costs = _function(self.names, built.elements)
+    def __init__(self, tables: Tables, program: Program) -> None:
+        names = tables.names
+        self._program, self._tables = program, tables
+        self._told = function(names, tables.told)
+        self._offsets = function(names, [n for _, n in tables.arena if n is not None])
+        self._shapes = function(names, [n for s in tables.shapes for n in s])
+        self._costs = function(names, tables.elements)
+        lying = [
+            n for x, y, lead, _ in tables.products for n in (*x[0], *x[1], *y[0], *y[1], *lead)
+        ]
+        self._lying = function(names, lying)
 
     def at(
         self, sizes: Mapping[str, int], known: Sequence[np.ndarray],
@@ -49,27 +57,30 @@ class SizedProgram:
             known: the constants of the graph.
             axes: of its inputs, which of the sizes they are.
         """
-        built = self._built
-        given = [sizes[n] for n in self.names]
+        tables = self._tables
+        given = [sizes[n] for n in tables.names]
         words = [*given, *self._told(*given)]
-        costs = [rate * n for rate, n in zip(built.rates, self._costs(*given))]
-        chunks = [
-            chunk_for(words[tasks], cost) for tasks, cost in zip(built.tasks, costs, strict=True)
+        costs = [rate * n for rate, n in zip(tables.rates, self._costs(*given))]
+        words += [
+            chunk_for(words[tasks], cost) for tasks, cost in zip(tables.tasks, costs, strict=True)
         ]
-        words += chunks
-        for step in built.products:
-            words += step.numbers(sizes)
+        lies = iter(self._lying(*given))
+        for x, y, lead, itemsize in tables.products:
+            (x, y) = (
+                Lying(_some(lies, len(f[0])), _some(lies, len(f[1])), itemsize) for f in (x, y)
+            )
+            words += numbers(x, y, _some(lies, len(lead)))
         arena = Arena()
         held, nbytes = {}, iter(self._offsets(*given))
-        for which, count in built.arena.done:
+        for which, count in tables.arena:
             if count is None:
                 arena.give(*held[which])
             else:
                 n = next(nbytes)
                 held[which] = arena.take(n), n
                 words.append(held[which][0])
-        numbers = iter(self._shapes(*given))
-        shapes = [[next(numbers) for _ in shape] for shape in built.shapes]
+        sized = iter(self._shapes(*given))
+        shapes = [list(_some(sized, len(shape))) for shape in tables.shapes]
         recipe = self._program.recipe
         (segment,) = recipe.segments
         part: Any = segment.part
@@ -78,25 +89,41 @@ class SizedProgram:
             (kind, i, None if view is None else (view[0], shapes.pop(0)))
             for kind, i, view in part.outputs
         ]
-        moved = sum([max(c, t) for c, t in zip(costs, built.traffic)])
+        moved = sum([max(c, t) for c, t in zip(costs, tables.traffic)])
         part = replace(
             part, results=results, outputs=outputs, arena=arena.size,
-            free=part.free or built.fixed + moved > limits.RELEASE_FROM,
+            free=part.free or tables.fixed + moved > limits.RELEASE_FROM,
         )  # fmt: skip
-        sized = self._program.with_recipe(
+        program = self._program.with_recipe(
             replace(recipe, segments=[replace(segment, part=part)], memory=f"sizes: {dict(sizes)}")
         )
         constants = [known[c] if isinstance(c, int) else array_of(c) for c in recipe.constants[:-1]]
-        found = Executable(sized, [*constants, np.array(words, np.int64)], ())
+        found = Executable(program, [*constants, np.array(words, np.int64)], ())
         found.axes = dict(axes)
         return found
 
 
-def _function(names: Sequence[str], formulas: Sequence[int]) -> Callable[..., list[int]]:
-    """What computes formulas of sizes."""
-    known = {"__builtins__": {}, "max": max, "min": min}
-    source = f"lambda {', '.join(names)}: [{', '.join(map(repr, formulas))}]"
-    return eval(compile(source, __file__, "eval"), known)  # type: ignore[no-any-return]  # fx's code
+def _some(numbers: Iterator[int], count: int) -> tuple[int, ...]:
+    return tuple(islice(numbers, count))
+
+
+def stored_program(name: str, inputs: int) -> SizedProgram | None:
+    """The program that was kept under a name; None if there is none, or one that does not fit."""
+    found = stored.load(name, inputs)
+    if found is None:
+        return None
+    program, told = found
+    try:
+        tables = from_json(told)
+        (segment,) = program.recipe.segments
+        part = segment.part
+        shapes = None if part is None else [x for _, x in part.specs()]
+        if part is None or part.words is None or len(tables.shapes) != len(shapes or ()):
+            raise ValueError("another program's tables")
+        return SizedProgram(tables, program)
+    except (ValueError, TypeError):
+        disk_cache.drop(name)
+        return None
 
 
 class UnlikeError(Exception):
@@ -105,7 +132,7 @@ class UnlikeError(Exception):
 
 def program_for(
     graph: Graph, other: Graph, primes: Mapping[str, int], others: Mapping[str, int],
-    donated: Sequence[int],
+    donated: Sequence[int], name: str | None = None,
 ) -> SizedProgram | None:  # fmt: skip
     """The program of a graph whose sizes are primes; None if it needs more than products of sizes.
 
@@ -115,6 +142,7 @@ def program_for(
             number depends on a size in a way that its factors do not tell.
         primes, others: by name.
         donated: positions of inputs whose memory results may take over.
+        name: under which it is kept on disk.
 
     Raises:
         UnlikeError: if they are planned otherwise; other primes may not be.
@@ -129,7 +157,10 @@ def program_for(
             raise UnlikeError
         built = SizedBuilder(found, graph, donated, first)
         program, _ = built.build()
-        return SizedProgram(built, program)
+        tables = tables_of(built)
+        if name is not None and built.shareable and stored.is_whole(program.recipe):
+            stored.store(name, program, built.code, built.listing, to_json(tables))
+        return SizedProgram(tables, program)
     except NoExtentsError:
         return None
 
