@@ -12,8 +12,8 @@ import fx.prims.indexing as indexing
 import fx.prims.linear as linear_prims
 import fx.prims.reduction as reduction
 from fx import limits
-from fx.dtypes import bfloat16, bool_, float16, float32, float64, int64
-from fx.errors import ShapeError
+from fx.dtypes import INEXACT, bfloat16, bool_, float16, float32, float64, int64
+from fx.errors import DTypeError, ShapeError
 from fx.nn.functional.dropout import dropout
 from fx.ops.autocasting import in_half
 from fx.ops.operands import argument
@@ -55,6 +55,7 @@ def scaled_dot_product_attention(
 
     Raises:
         ShapeError: if the shapes do not fit.
+        DTypeError: if the dtypes differ, or are not floating.
         ValueError: if both a mask and ``is_causal`` are given.
 
     Source: Vaswani et al., "Attention is all you need", 2017.
@@ -74,6 +75,11 @@ def scaled_dot_product_attention(
         raise ShapeError(
             f"{_NAME} takes query (..., targets, features), key (..., sources, features) and value "
             f"(..., sources, value features), got {q.shape}, {k.shape} and {v.shape}"
+        )
+    if not (q._dtype == k._dtype == v._dtype and q._dtype in INEXACT):
+        raise DTypeError(
+            f"{_NAME} takes query, key and value of one floating dtype, got {q.dtype.name}, "
+            f"{k.dtype.name} and {v.dtype.name}; cast with x.astype(fx.float32)"
         )
     if is_causal and attn_mask is not None:
         raise ValueError(f"{_NAME}: give either attn_mask or is_causal=True, not both")

@@ -314,6 +314,15 @@ def test_attention_errors():
         F.scaled_dot_product_attention(x, x, x, attn_mask=fx.ones((3, 3)), is_causal=True)
     with pytest.raises(ShapeError, match=r"takes query .* key .* and value"):
         F.scaled_dot_product_attention(x, fx.ones((2, 3, 5)), x)
+    whole, wide = fx.arange(24).reshape(2, 3, 4), x.astype(fx.float64)
+    for q, k, v in ((whole, whole, whole), (x, x, wide), (wide, x, x), (x, whole, x)):
+        for f in (F.scaled_dot_product_attention, fx.jit(F.scaled_dot_product_attention)):
+            with pytest.raises(DTypeError, match=r"one floating dtype, got .*\.astype\("):
+                f(q, k, v)
+        with pytest.raises(RuntimeError):
+            T.scaled_dot_product_attention(
+                *(torch.tensor(z.tolist(), dtype=getattr(torch, z.dtype.name)) for z in (q, k, v))
+            )
 
 
 # dropout ----------------------------------------------------------------------------------------

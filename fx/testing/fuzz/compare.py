@@ -314,6 +314,34 @@ def calls(function: Callable[..., Any], *each: Sequence[Any]) -> None:
         same(Outcome(fast, args, False), want, f"jit, call {n}")
 
 
+def at_sizes(
+    function: Callable[..., Any], sizes: Sequence[int], inputs: Sequence[Any], derived: bool
+) -> None:
+    """``jit(f)``, called at one size after the other, gives what ``f`` gives.
+
+    Args:
+        function: of tensors.
+        sizes: of its calls.
+        inputs: functions from a size to an argument.
+        derived: whether its gradients are asked for too.
+    """
+
+    def slopes(*args: Any) -> Any:
+        out, pullback = fx.vjp(function, *args)
+        seeds = [x * 0.25 + 1 if x.dtype in dtypes.FLOATING else fx.zeros_like(x) for x in out]
+        return [*out, *pullback(seeds)]
+
+    fast = fx.jit(slopes if derived else function)
+    plain = slopes if derived else function
+    for n in sizes:
+        args = [given(n) for given in inputs]
+        want = Outcome(plain, args, True)
+        if derived and want.error is None:  # the function's own values are on the way
+            whole = Outcome(function, args, True)
+            want.scale, want.loose = max(want.scale, whole.scale), want.loose | whole.loose
+        same(Outcome(fast, args, False), want, f"jit, size {n}")
+
+
 @contextmanager
 def unchanged_modes() -> Any:
     """See that grad mode, default dtype and device are the same afterwards."""

@@ -13,6 +13,7 @@ from fx.testing.fuzz.program import Op, Program
 # what each does, and the share of the programs that it gets
 GENERATORS = {
     "graphs": 6,
+    "sizes": 3,
     "primitives": 4,
     "derivatives": 4,
     "loops": 4,
@@ -26,7 +27,7 @@ GENERATORS = {
 }
 
 ORACLES = {"writes": "torch", "jitwrites": "torch"}  # what some are compared with, if it is there
-SIZED = ("graphs", "primitives", "loops", "derivatives")  # what changes its way by size
+SIZED = ("graphs", "sizes", "primitives", "loops", "derivatives")  # what changes its way by size
 TINY = "with limits.tiny():\n    {body}"
 Make = Callable[[random.Random], Program]
 

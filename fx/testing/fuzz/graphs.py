@@ -107,7 +107,7 @@ DTYPES = ("float32",) * 6 + ("float64",) * 2 + (
 
 def make(rng: random.Random) -> Program:
     """A graph of up to a dozen operations on up to three inputs."""
-    grow = _Growth(rng)
+    grow = Growth(rng)
     dims = [rng.choice(values.SIZES) for _ in range(2)]
     if rng.random() < 0.04:
         dims = [rng.choice((1, 3, 600)), rng.choice((513, 1000))]
@@ -125,7 +125,7 @@ def make(rng: random.Random) -> Program:
     return Program("graphs", TEMPLATE, {"inputs": tuple(grow.inputs), "main": main})
 
 
-class _Growth:
+class Growth:
     """A graph in the making: its operations and their values."""
 
     def __init__(self, rng: random.Random) -> None:

@@ -1,0 +1,106 @@
+"""Functions called at one size after another: programs for any size against eager calls.
+
+A graph grows at one size, as in ``graphs.py``, of what models do along axes that vary: products,
+masks, rows of tables, attention, norms. It is called at that size, at the next ones, which one
+program is to serve, and at the borders of classes of sizes; or its derivatives are.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from fx.tensor import Tensor
+from fx.testing.fuzz import graphs
+from fx.testing.fuzz.generator import TEMPLATE, defined, returned
+from fx.testing.fuzz.graphs import LARGEST, Growth
+from fx.testing.fuzz.program import Op, Program
+
+BEGIN = (5, 9, 20, 21, 33, 40)
+BORDERS = (1, 2, 3, 4, 15, 16, 17, 63, 64, 65, 130)
+DTYPES = ("float32",) * 6 + ("float64", "bfloat16", "int64", "float16")
+MODELS = (
+    "{0} @ values.tensor(({0}.shape[-1], 7), 'float32', 3)",
+    "fx.nn.functional.linear({0}, values.tensor((5, {0}.shape[-1]), 'float32', 4))",
+    "{0} @ {0}.mT", "{0}.mT @ {0}", "fx.softmax({0} @ {0}.mT, axis=-1) @ {0}",
+    "values.tensor((130, 6), 'float32', 5)[fx.arange({0}.shape[0])] * fx.mean({0})",
+    "fx.take(values.tensor((9, 6), 'float32', 6), fx.arange({0}.shape[0]) % 9, axis=0)",
+    "fx.take({0}, fx.arange({0}.shape[0]), axis=0)", "fx.tril({0})", "fx.triu({0}, 1)",
+    "fx.where(fx.arange({0}.shape[0])[:, None] >= fx.arange({0}.shape[-1]), {0}, 0)",
+    "fx.where(fx.arange({0}.shape[0]) > 3, fx.arange({0}.shape[0]), 7) * 0.25",
+    "fx.nn.functional.scaled_dot_product_attention({0}[None], {0}[None], {0}[None])[0]",
+    "fx.nn.functional.scaled_dot_product_attention("
+    "{0}[None], {0}[None], {0}[None], is_causal=True)[0]",
+    "fx.nn.functional.layer_norm({0}, {0}.shape[-1:])",
+    "fx.nn.functional.batch_norm({0}, None, None, training=True)",
+    "fx.nn.functional.cross_entropy({0}, fx.arange({0}.shape[0]) % {0}.shape[-1])",
+    "{0}.reshape({0}.shape[0], 2, -1)", "{0}.reshape(-1)", "{0}[..., None] * {0}[..., None, :]",
+    "{0} - {0}.mean(0)", "{0} / {0}.shape[0]", "fx.normalize({0}, axis=-1)",
+    "fx.random.uniform(fx.random.key(3), {0}.shape) * {0}", "{0}.sum(0, keepdims=True) * {0}",
+    "{0} * fx.arange({0}.shape[-1])", "fx.repeat({0}, 2, axis=0)", "{0}[1:] - {0}[:-1]",
+    "fx.concat([{0}, fx.zeros((1, *{0}.shape[1:]))], axis=0)", "{0}[: {0}.shape[0] // 2]",
+    "fx.cumsum({0}, 0)", "fx.logsumexp({0}, axis=0)", "{0}.var(-1, keepdims=True)", "{0}[-1] + {0}",
+    "{0}.at[0].add(1.0)", "fx.max({0}, axis=-1)", "fx.sort({0}, axis=0)", "fx.flip({0}, axis=0)",
+)  # fmt: skip
+KINDS = (graphs.SMOOTH, graphs.PAIRS, graphs.SUMS, MODELS, MODELS, MODELS, MODELS, graphs.MOVES)
+
+
+def make(rng: random.Random) -> Program:
+    """A graph of up to ten operations on one or two inputs."""
+    sizes = [rng.choice(BEGIN)]
+    sizes += [sizes[0] + rng.choice((1, 2)), sizes[0] + 3]
+    sizes += rng.sample(BORDERS, rng.choice((1, 2, 3)))
+    grow = _Growth(rng, sizes[0])
+    while len(grow.inputs) < rng.choice((1, 2)):
+        grow.added()
+    for _ in range(rng.randrange(1, 10)):
+        grow.operation()
+    names = [op.name for op in grow.body] or [op.name for op in grow.inputs]
+    kept = names[-1:] + [n for n in names[:-1] if rng.random() < 0.25]
+    params = [op.name for op in grow.inputs]
+    asked = Op(
+        "", f"compare.at_sizes(f, {sizes}, [{{all}}], derived={rng.random() < 0.4})", tuple(params)
+    )
+    main = defined(params, [*grow.body, returned(kept)], [asked])
+    return Program("sizes", TEMPLATE, {"inputs": tuple(grow.inputs), "main": main})
+
+
+class _Growth(Growth):
+    """A graph whose inputs are functions of a size."""
+
+    def __init__(self, rng: random.Random, size: int) -> None:
+        super().__init__(rng)
+        self.size, self.special = size, "none"
+
+    def added(self) -> None:
+        """Add an argument."""
+        rng = self.rng
+        shape = rng.choice(("n, 6", "n, 6", "n, 6", "6, n", "n,", "2, n, 6", "n, n", "n, 64"))
+        seed, dtype = rng.randrange(100), rng.choice(DTYPES)
+        simpler = tuple(
+            f"lambda n: values.tensor(({s}), 'float32', {seed})" for s in ("n, 6", "n,")
+        )
+        name = self.names.new("x")
+        op = Op(name, f"lambda n: values.tensor(({shape}), {dtype!r}, {seed})", (), simpler)
+        self.values[name] = eval(op.text, self.space)(self.size)
+        self.inputs.append(op)
+
+    def _grown(self) -> bool:
+        rng = self.rng
+        names = list(self.values)
+        first = rng.choice(names[-4:])
+        kind = rng.choice(KINDS)
+        text = rng.choice(kind)
+        args = (first, rng.choice(names)) if "{1}" in text else (first,)
+        op = Op(self.names.new(), text, args)
+        if self._try(op) is None:
+            return False
+        self.body.append(op)
+        return True
+
+    def _try(self, op: Op) -> Any:
+        value = super()._try(op)
+        if not isinstance(value, Tensor) or value.size * (130 / self.size) ** 2 <= 4 * LARGEST:
+            return value
+        del self.values[op.name]
+        return None
