@@ -163,10 +163,13 @@ class Family:
         ]
         return [*rest, *[f.factor for f in self.formulas.values()]]
 
-    def add(self, numbers: list[int]) -> None:
-        """One more member that the formulas do not explain: they are found anew."""
-        self.members.append(numbers)
-        self._line_up()
+    def widened(self, numbers: list[int]) -> Family:
+        """The family with one more member, which the formulas do not explain: others may."""
+        found = object.__new__(Family)
+        found.members = [*self.members, numbers]
+        found._axes, found._scalars = self._axes, self._scalars
+        found._line_up()
+        return found
 
     def sizes_of(self, numbers: list[int]) -> dict[str, int] | None:
         """The named sizes of a graph of this form; None if another of its numbers differs."""

@@ -291,6 +291,49 @@ def test_rows_of_a_table_at_any_size_on_many_threads(served, axis, width):
     assert counts[2] == counts[1] and counts[5] == counts[4]  # two classes
 
 
+ALONG = {
+    "sums along the first axis": lambda x, i: fx.cumsum(x, 0),
+    "sums along the last axis": lambda x, i: fx.cumsum(x, 1),
+    "the largest so far": lambda x, i: fx.cummax(x, 0)[0],
+    "elements of rows": lambda x, i: fx.take_along_axis(x, i, axis=1),
+    "gradient of sums": lambda x, i: fx.grad(lambda x: (fx.cumsum(x, 0) * x).sum())(x),
+    "gradient of elements": lambda x, i: fx.grad(
+        lambda x: (fx.take_along_axis(x, i, axis=1) ** 2).sum()
+    )(x),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ALONG)
+def test_along_an_axis_at_any_size(served, name):
+    jitted = fx.jit(ALONG[name])
+    for n in (200, 201, 202, 255, 3000, 3001, 3002, 4095):
+        rng = np.random.default_rng(n)
+        x = fx.tensor(rng.integers(-4, 5, (n, 100)).astype("f"))  # whose sums are exact
+        i = fx.tensor(rng.integers(-100, 100, (n, 7)))
+        np.testing.assert_array_equal(jitted(x, i).numpy(), ALONG[name](x, i).numpy())
+    assert served["sized"] >= 6
+
+
+def test_functions_of_one_form_do_not_hide_each_other(served):
+    """All numbers of sums along two axes are the same in form, and no size explains the axis."""
+    functions = [fx.jit(lambda x, axis=axis: fx.cumsum(x, axis) * 2) for axis in (0, 1)]
+    for n in (200, 201, 202):
+        x = fx.tensor(np.random.default_rng(n).integers(-4, 5, (n, 100)).astype("f"))
+        for axis, f in enumerate(functions):
+            np.testing.assert_array_equal(f(x).numpy(), fx.cumsum(x, axis).numpy() * 2)
+    assert [f.explain().entries[-1].sizes for f in functions] == [("x axis 0: a = 202",)] * 2
+
+
+def test_a_message_tells_no_size_that_nobody_has():
+    f = fx.jit(lambda x, i: fx.take_along_axis(x, i, axis=1))
+    for n in (200, 201, 202):
+        i = fx.zeros((n, 3), dtype=fx.int64).at[n - 1, 2].set(-101)
+        with pytest.raises(
+            IndexError, match=r"index -101 .* axis 1 of \((200|\.\.\.), 100\), .*-100"
+        ):
+            f(fx.ones((n, 100)), i)
+
+
 def test_threads_and_the_memory_of_results():
     f = fx.jit(lambda x: (fx.exp(x) / (1 + fx.exp(x)), fx.tanh(x).sum(0), x.T * 2))
     kept = []

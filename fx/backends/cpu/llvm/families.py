@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fx.backends.cpu.llvm.sized import SizedProgram
 
 _MOST = 64  # forms that are remembered
+_KINDS = 4  # families of one form, and graphs that have none
 _TRIES = 4  # pairs of primes that a plan is made for
 
 
@@ -76,62 +77,87 @@ class Families:
 
 
 class _Form:
+    """Graphs of one form: families, and those that no other has joined yet.
+
+    Two functions may have one form, as sums along two axes have: what products of sizes do not
+    explain is of another family.
+    """
+
     def __init__(self, first: Numbered) -> None:
-        self._first = first
-        self._family: Family | None = None
-        self._programs: dict[tuple[int, ...], SizedProgram | None] = {}
+        self._single = [first]
+        self._families: list[Family] = []
+        self._programs: dict[Any, SizedProgram | None] = {}
 
     def executable_of(
         self, graph: Graph, written: Numbered, donated: Sequence[int]
     ) -> Executable | None:
-        numbers = written.numbers
-        if self._family is None:
-            self._family = Family(self._first, written)
-        family = self._family
-        sizes = family.sizes_of(numbers)
-        if sizes is None and family.names:
-            family.add(numbers)
-            self._programs.clear()
-            sizes = family.sizes_of(numbers)
-        if sizes is None or min(sizes.values()) < 2:
+        family = self._family_of(written)
+        sizes = None if family is None else family.sizes_of(written.numbers)
+        if family is None or sizes is None or min(sizes.values()) < 2:
             return None
-        kind = tuple([_class_of(n) for n in sizes.values()])
+        classes = tuple([_class_of(n) for n in sizes.values()])
+        kind = family, classes
         if kind not in self._programs:
-            middles = {name: 1 << 2 * k - 1 for name, k in zip(sizes, kind)}
-            self._programs[kind] = self._program(graph, middles, donated)
+            middles = {name: 1 << 2 * k - 1 for name, k in zip(sizes, classes)}
+            self._programs[kind] = _program(family, graph, middles, donated)
         program = self._programs[kind]
         if program is None:
             return None
         return program.at(sizes, [v.array for v in constants_of(graph)], family.axes)
 
-    def _program(
-        self, graph: Graph, sizes: dict[str, int], donated: Sequence[int]
-    ) -> SizedProgram | None:
-        """The program of a class, planned for the middle of it: whichever size was met first."""
-        from fx.backends.cpu.llvm.sized import UnlikeError, program_for, stored_program
-
-        assert self._family is not None
-        primes = primes_for(sizes, self._family.plain())
-        try:
-            given, graphs = [], []
-            for _ in range(2):
-                given.append(next(primes))
-                graphs.append(self._family.at(graph, given[-1]))
-            name = stored.name_of(donated, *map(graph_key, graphs))
-            if name is not None:
-                known = graphs[0].cache["constants"]  # some of which are inputs there
-                found = stored_program(name, sum(v not in known for v in graphs[0].inputs))
-                if found is not None:
-                    return found
-            for _ in range(_TRIES):
-                try:
-                    return program_for(*graphs[-2:], *given[-2:], donated, name)
-                except UnlikeError:  # a choice of the plan lies between the two
-                    given.append(next(primes))
-                    graphs.append(self._family.at(graph, given[-1]))
-        except ValueError:
-            pass
+    def _family_of(self, written: Numbered) -> Family | None:
+        """The family that explains all numbers of a graph, if need be a new or a wider one."""
+        numbers = written.numbers
+        for family in self._families:
+            if family.sizes_of(numbers) is not None:
+                return family
+        for i, family in enumerate(self._families):
+            wider = family.widened(numbers)
+            if wider.sizes_of(numbers) is not None:
+                self._families[i] = wider
+                return self._met(wider)
+        for first in self._single:
+            family = Family(first, written)
+            if family.sizes_of(numbers) is not None:
+                self._single.remove(first)
+                self._families = [*self._families[1 - _KINDS :], family]
+                return self._met(family)
+        self._single = [*self._single[1 - _KINDS :], written]
         return None
+
+    def _met(self, family: Family) -> Family:
+        """A family that is new; programs of those that are no more are forgotten."""
+        self._programs = {k: p for k, p in self._programs.items() if k[0] in self._families}
+        return family
+
+
+def _program(
+    family: Family, graph: Graph, sizes: dict[str, int], donated: Sequence[int]
+) -> SizedProgram | None:
+    """The program of a class, planned for the middle of it: whichever size was met first."""
+    from fx.backends.cpu.llvm.sized import UnlikeError, program_for, stored_program
+
+    primes = primes_for(sizes, family.plain())
+    try:
+        given, graphs = [], []
+        for _ in range(2):
+            given.append(next(primes))
+            graphs.append(family.at(graph, given[-1]))
+        name = stored.name_of(donated, *map(graph_key, graphs))
+        if name is not None:
+            known = graphs[0].cache["constants"]  # some of which are inputs there
+            found = stored_program(name, sum(v not in known for v in graphs[0].inputs))
+            if found is not None:
+                return found
+        for _ in range(_TRIES):
+            try:
+                return program_for(*graphs[-2:], *given[-2:], donated, name)
+            except UnlikeError:  # a choice of the plan lies between the two
+                given.append(next(primes))
+                graphs.append(family.at(graph, given[-1]))
+    except ValueError:
+        pass
+    return None
 
 
 def _class_of(n: int) -> int:

@@ -103,19 +103,20 @@ def searchsorted(node: Node) -> Step | None:
     return SpecialStep(node, body, tasks=math.prod(values.shape), cost=cost)
 
 
-def scan(node: Node) -> Step | None:
+def scan(node: Node, sizes: Sizes | None = None) -> Step | None:
     """A cumulative operation: a kernel of ``any_size/scans``."""
     x, axis, name = node.inputs[0].spec, node.params["axis"], node.primitive.name
     if not has_elements(node) or x.dtype in COMPLEX:
         return None
-    _, n, after = around(x.shape, axis)
+    shape = x.shape if sizes is None else tuple(map(sizes.extent, x.shape))
+    _, n, after = around(shape, axis)
 
     def body(frame: Frame) -> None:
         words = [*frame.reads, *frame.writes, n, after, node.params["reverse"]]
         call(frame, ("scans", name, x.dtype.name), words)
 
     cost = x.size * cumulative.PRICE[name]
-    return SpecialStep(node, body, tasks=cumulative.tasks_of(x.shape, axis), cost=cost)
+    return SpecialStep(node, body, tasks=cumulative.tasks_of(shape, axis), cost=cost, sizes=sizes)
 
 
 # draws ------------------------------------------------------------------------------------------

@@ -117,23 +117,28 @@ def take(node: Node, sizes: Sizes | None = None) -> Step | None:
     return checked_step(node, "take", *named(node), body, **more)
 
 
-def take_along_axis(node: Node) -> Step | None:
+def take_along_axis(node: Node, sizes: Sizes | None = None) -> Step | None:
     """out[a, j, b] = x[a, idx[a, j, b], b]."""
     if not has_elements(node):
         return None
     x, idx = (v.spec for v in node.inputs)
     axis = node.params["axis"]
     before, n, after = around(x.shape, axis)
-    m = idx.shape[axis]
-    rows, cost = before * m, 2.0 * idx.size
-    tasks = tasks_for(cost, rows)
+    m, cost = idx.shape[axis], 2.0 * idx.size
+    tasks = tasks_for(cost, before * m)
+    if sizes is not None:
+        if sizes.touch((n, m, after)):
+            return None
+        tasks = tasks_for(2.0 * class_of(before) * m * after, before * m)
+        before = sizes.extent(before)
+    rows = before * m
 
     def body(frame: Frame, task: Any, status: Any) -> None:
         b = frame.b
         source, indices, target = *frame.reads, frame.writes[0]
         guard = Guard(frame, indices, idx.dtype, n, status, task)
         end = b.append_basic_block("end")
-        with turns(b, *part(b, task, tasks, rows)) as row:
+        with turns(b, *part(b, task, tasks, frame.number(rows))) as row:
             first = b.mul(row if m == 1 else b.udiv(row, i64(m)), i64(n))
             with turns(b, 0, after) as column:
                 here = b.add(b.mul(row, i64(after)), column)
@@ -143,4 +148,5 @@ def take_along_axis(node: Node) -> Step | None:
         b.branch(end)
         b.position_at_end(end)
 
-    return checked_step(node, "take_along_axis", *named(node), body, tasks=tasks, cost=cost)
+    more = {"tasks": tasks, "cost": cost, "sizes": sizes}
+    return checked_step(node, "take_along_axis", *named(node), body, **more)

@@ -214,7 +214,7 @@ def scatter(node: Node, sizes: Sizes | None = None) -> Step | None:
     return checked_step(node, "scatter", *named(node), body, **more)
 
 
-def scatter_along_axis(node: Node) -> Step | None:
+def scatter_along_axis(node: Node, sizes: Sizes | None = None) -> Step | None:
     """A copy of x where cell [a, idx[a, j, b], b] is combined with updates[a, j, b]."""
     x, idx, _ = (v.spec for v in node.inputs)
     if not has_elements(node) or x.dtype in COMPLEX:
@@ -223,7 +223,12 @@ def scatter_along_axis(node: Node) -> Step | None:
     before, n, after = around(x.shape, axis)
     m = idx.shape[axis]
     cost = 3.0 * idx.size + x.nbytes / 20
-    tasks = tasks_for(cost, before)
+    tasks, rows = tasks_for(cost, before), before
+    if sizes is not None:
+        if sizes.touch((n, m, after)) or in_wide(node):
+            return None
+        tasks = tasks_for(cost / before * class_of(before), before)
+        rows = sizes.extent(before)
     more = _memory(node, -(-before // tasks) * n, after)
     if more.get("scratch", 0) > limits.SCATTER_SCRATCH:
         return None
@@ -232,7 +237,7 @@ def scatter_along_axis(node: Node) -> Step | None:
         b = frame.b
         guard = Guard(frame, frame.reads[-2], idx.dtype, n, status, task)
         end = b.append_basic_block("end")
-        first, last = part(b, task, tasks, before)
+        first, last = part(b, task, tasks, frame.number(rows))
         if status is not None:
             with turns(b, b.mul(first, i64(m * after)), b.mul(last, i64(m * after))) as place:
                 guard.read(place, end)
@@ -246,5 +251,5 @@ def scatter_along_axis(node: Node) -> Step | None:
         b.branch(end)
         b.position_at_end(end)
 
-    name = "scatter_along_axis"
-    return checked_step(node, name, *named(node), body, tasks=tasks, cost=cost, **more)
+    more.update(tasks=tasks, cost=cost, sizes=sizes)
+    return checked_step(node, "scatter_along_axis", *named(node), body, **more)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
@@ -15,6 +16,8 @@ from fx.compiler.extents import Sizes, is_known
 from fx.compiler.memory import Arena, Place, Planner
 from fx.compiler.step import Schedule, Step
 from fx.graph.ir import Graph, Value
+
+_SHAPE = re.compile(r"\(\d+(, \d+)+\)")
 
 
 class Offsets(Arena):
@@ -124,6 +127,8 @@ class SizedBuilder(Builder):
     def call(self, step: Step, kernel: str, places: Sequence[Place], scratch: Place | None) -> Call:
         """A call whose tasks are words."""
         found = super().call(step, kernel, places, scratch)
+        if step.status is not None:
+            found.failure = _SHAPE.sub(self._without_sizes, found.failure)
         if isinstance(step, ProductStep):
             tasks, chunk = Word(step.first), Word(step.first + 1)
         elif is_known(step.tasks):
@@ -132,6 +137,11 @@ class SizedBuilder(Builder):
             tasks, chunk = Word(self.word_of[step.tasks]), Word(self.chunk_of[step])
         scratched = step.scratch if is_known(step.scratch) else Word(self.word_of[step.scratch])
         return replace(found, tasks=tasks, chunk=chunk, nbytes=scratched)
+
+    def _without_sizes(self, shape: re.Match[str]) -> str:
+        """A shape in a message, which the code has for all sizes."""
+        numbers = shape[0][1:-1].split(", ")
+        return f"({', '.join('...' if self.sizes.touch(int(n)) else n for n in numbers)})"
 
     def part(self, part: Part, steps: Sequence[Step]) -> None:
         """Note what depends on sizes of a part."""

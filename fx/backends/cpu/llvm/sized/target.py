@@ -9,9 +9,9 @@ from typing import Any
 
 from fx import limits
 from fx.backends.cpu.llvm.loops.step import LoopStep
-from fx.backends.cpu.llvm.node_steps.calls import random_bits, random_draw
-from fx.backends.cpu.llvm.node_steps.indexing import take, wrap_index
-from fx.backends.cpu.llvm.node_steps.scattering import scatter
+from fx.backends.cpu.llvm.node_steps.calls import random_bits, random_draw, scan
+from fx.backends.cpu.llvm.node_steps.indexing import take, take_along_axis, wrap_index
+from fx.backends.cpu.llvm.node_steps.scattering import scatter, scatter_along_axis
 from fx.backends.cpu.llvm.sized.products import product
 from fx.backends.cpu.llvm.this_cpu import this_cpu
 from fx.compiler.extents import NoExtentsError, Sizes, is_known
@@ -25,8 +25,11 @@ _KERNELS: dict[str, Callable[[Node, Sizes], Any]] = {
     "random_bits": random_bits,
     "random_draw": random_draw,
     "scatter": scatter,
+    "scatter_along_axis": scatter_along_axis,
     "take": take,
+    "take_along_axis": take_along_axis,
     "wrap_index": wrap_index,
+    **dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp", "recurrence"), scan),
 }
 
 
