@@ -593,3 +593,47 @@ def test_twenty_thousand_nodes():
     assert len(new.nodes) <= 10_000
     data = np.asarray([0.1, 0.2, 0.3], f32)
     assert_same_bits(run(new, data), run(graph, data))
+
+
+WHOLE = ["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"]
+
+
+@pytest.mark.parametrize("target", [*WHOLE, "float32", "bool"])
+@pytest.mark.parametrize("source", WHOLE)
+def test_counted_numbers_in_another_dtype(source, target):
+    """Counted in the other dtype where all of them are numbers of both, and cast where not."""
+    found = set()
+    for start, step, n in [(0, 1, 100), (-3, 2, 90), (0, 1, 300), (120, 1, 9), (5, -1, 9)]:
+        build = Build()
+        numbers = build.iota(
+            shape=(n,), axis=0, start=start, step=step, dtype=np.dtype(source), device="cpu"
+        )
+        graph = build.graph(build.astype(numbers, dtype=np.dtype(target)))
+        try:
+            before = run(graph)
+        except OverflowError:  # no such numbers in a row are made
+            continue
+        new = validate(dce(simplify(graph)))
+        assert_same_bits(run(new), before)
+        ends = (start, start + step * (n - 1))
+        infos = [np.iinfo(t) for t in (source, target) if t in WHOLE]
+        fits = target in WHOLE and all(i.min <= e <= i.max for e in ends for i in infos)
+        assert names(new) == (["iota"] if fits or source == target else ["iota", "astype"])
+        found.add(fits)
+    assert found
+
+
+def test_masks_of_counted_numbers_are_counted_where_they_are_used():
+    n = fx.tensor(np.random.default_rng(0).normal(size=(30, 40)).astype("f"))
+    rows = lambda: fx.arange(30)[:, None]
+    for mask in (
+        lambda: rows() >= fx.arange(40), lambda: rows() == fx.arange(40) + 2,
+        lambda: (rows() > 3) & (fx.arange(40) < 9), lambda: fx.arange(40) % 3 == 1,
+        lambda: fx.arange(40) >= 0, lambda: ~(rows() < 5), lambda: fx.tri(30, 40) > 0,
+    ):  # fmt: skip
+        function = lambda x, mask=mask: fx.where(mask(), x, x * 2)
+        np.testing.assert_array_equal(fx.jit(function)(n).numpy(), function(n).numpy())
+    graph = fold(simplify(fx.make_graph(lambda x: fx.where(rows() >= fx.arange(40), x, 0))(n)))
+    assert all(v.spec.size == 1 for v in graph.constants())
+    chosen = fold(fx.make_graph(lambda x: x[fx.arange(40) % 30])(n))  # what is chosen is known
+    assert any(v.spec.shape == (40,) for v in chosen.constants())

@@ -57,12 +57,25 @@ def make(rng: random.Random) -> Program:
         grow.operation()
     names = [op.name for op in grow.body] or [op.name for op in grow.inputs]
     kept = names[-1:] + [n for n in names[:-1] if rng.random() < 0.25]
+    body = _needed(
+        grow.body, kept
+    )  # what nobody needs may fail at another size, and jit leaves it out
     params = [op.name for op in grow.inputs]
     asked = Op(
         "", f"compare.at_sizes(f, {sizes}, [{{all}}], derived={rng.random() < 0.4})", tuple(params)
     )
-    main = defined(params, [*grow.body, returned(kept)], [asked])
+    main = defined(params, [*body, returned(kept)], [asked])
     return Program("sizes", TEMPLATE, {"inputs": tuple(grow.inputs), "main": main})
+
+
+def _needed(body: list[Op], kept: list[str]) -> list[Op]:
+    """The operations that results are made of."""
+    needed, found = {*kept}, []
+    for op in reversed(body):
+        if op.name in needed:
+            needed.update(op.args)
+            found.append(op)
+    return found[::-1]
 
 
 class _Growth(Growth):
