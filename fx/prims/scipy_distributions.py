@@ -246,7 +246,7 @@ DISTRIBUTIONS: dict[str, Row] = {
         None, None, _ncf_in_nc, _ncf_density,
     ),
     **inverse(
-        "ncfdtridfn", 0, ((0.3, 0.32), (2.0, 2.1), SOME, (1.5, 1.6)),
+        "ncfdtridfn", 0, ((0.78, 0.8), (5.0, 5.1), (0.7, 0.72), (3.0, 3.05)),
         None, None, _ncf_in_nc, _ncf_density,
     ),
     **inverse(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from fx.prims.compare import less, where
+from fx.prims.compare import equal, less, where
 from fx.prims.creation import constant_like
 from fx.prims.elementwise import cos, floor, sin, sqrt
 from fx.prims.scipy_row import Row, Slope, named
@@ -31,7 +31,7 @@ def ellipkinc_in_m(phi: Tensor, m: Tensor) -> Tensor:
     s, c = sin(rest), cos(rest)
     square = c * c
     part = named("elliprd", square, constant_like(1.0, square), 1.0 - m * s * s)
-    return part * s**3 * (1.0 / 6) + turns * complete_slope(1.5, 1.5, m) * 2.0  # type: ignore[no-any-return]
+    return part * s**3 * (1.0 / 6) + _whole_turns(turns, 1.5, m)  # type: ignore[no-any-return]
 
 
 def ellipeinc_in_m(phi: Tensor, m: Tensor) -> Tensor:
@@ -40,7 +40,7 @@ def ellipeinc_in_m(phi: Tensor, m: Tensor) -> Tensor:
     s, c = sin(rest), cos(rest)
     square = c * c
     part = named("elliprd", square, 1.0 - m * s * s, constant_like(1.0, square))
-    return -part * s**3 * (1.0 / 6) - turns * complete_slope(0.5, 1.5, m) * 2.0  # type: ignore[no-any-return]
+    return -part * s**3 * (1.0 / 6) - _whole_turns(turns, 0.5, m)  # type: ignore[no-any-return]
 
 
 def _amplitude_in_m(u: Tensor, m: Tensor) -> Tensor:
@@ -70,6 +70,13 @@ def _cn(u: Tensor, m: Tensor) -> Tensor:
 
 def _dn(u: Tensor, m: Tensor) -> Tensor:
     return named("ellipj.2", u, m)
+
+
+def _whole_turns(turns: Tensor, a: float, m: Tensor) -> Tensor:
+    """Of whole half turns; nothing where there are none, at m = 1 too."""
+    none = equal(turns, constant_like(0.0, turns))
+    slope = complete_slope(a, 1.5, where(none, constant_like(0.0, m), m)) * 2.0
+    return where(none, constant_like(0.0, turns), turns * slope)  # type: ignore[no-any-return]
 
 
 # Carlson's --------------------------------------------------------------------------------------

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from fx.prims.compare import equal, less, where
+from fx.prims.compare import equal, less, logical_and, where
 from fx.prims.creation import constant_like
-from fx.prims.elementwise import cos, cosh, exp, maximum, sqrt
+from fx.prims.elementwise import cos, cosh, exp, floor, maximum, sin, sqrt
 from fx.prims.scipy_row import Row, Slope, named, of_reals, one
 from fx.prims.special import lgamma
 from fx.tensor import Tensor
@@ -129,13 +129,37 @@ def _on_sphere(n: Tensor, m: Tensor, theta: Tensor) -> Tensor:
     down = sqrt(maximum((n + m) * (n - m + 1.0), zero)) * named(
         "sph_legendre_p.0", n, m - 1.0, theta
     )
-    return (up - down) * 0.5  # type: ignore[no-any-return]
+    half = where(less(sin(theta), zero), zero - 0.5, zero + 0.5)  # SciPy's is of abs(sin(theta))
+    return (up - down) * half  # type: ignore[no-any-return]
 
 
 def _real_degree(m: Tensor, v: Tensor, x: Tensor) -> Tensor:
-    """DLMF 14.10.5, for -1 < x < 1."""
-    pair = (m - v - 1.0) * named("lpmv", m, v + 1.0, x) + (v + 1.0) * x * named("lpmv", m, v, x)
-    return pair / (1.0 - x * x)  # type: ignore[no-any-return]
+    """DLMF 14.10.5, which divides by 1 - x^2, and near 1 by 2F1; whole degrees mirror the rest."""
+    mirror = logical_and(less(x, constant_like(0.0, x)), equal(floor(v), v + x * 0.0))
+    at = where(mirror, -x, x)
+    close = less(constant_like(0.9, at), at)
+    near, far = where(close, at, constant_like(1.0, at)), where(close, constant_like(0.0, at), at)
+    above, own = named("lpmv", m, v + 1.0, far), named("lpmv", m, v, far)
+    pair = (m - v - 1.0) * above + (v + 1.0) * far * own
+    found = where(close, _near_one(m, v, near), pair / (1.0 - far * far))
+    odd = less(cos((v + m) * math.pi), constant_like(0.0, v))
+    return where(mirror, where(odd, found, -found), found)  # type: ignore[no-any-return]
+
+
+def _near_one(m: Tensor, v: Tensor, x: Tensor) -> Tensor:
+    """The slope of (1 - x^2)^(m/2) 2F1(m - v, m + v + 1; m + 1; (1 - x) / 2), scaled: 14.3."""
+    zero = constant_like(0.0, m)
+    below, one_ = less(m, zero), constant_like(1.0, m)
+    size = where(below, -m, m)
+    flat, base, z = equal(size, zero), 1.0 - x * x, (1.0 - x) * 0.5
+    a, b, c = size - v, size + v + 1.0, size + 1.0
+    inner = named("hyp2f1", a + 1.0, b + 1.0, c + 1.0, z) * a * b / c * -0.5
+    power = where(flat, one_ * 2.0, size) * 0.5 - 1.0
+    steep = where(flat, zero, named("hyp2f1", a, b, c, z) * x * size * base**power)
+    odd = less(cos(size * math.pi), zero)
+    grown = named("poch", v - size + 1.0, size * 2.0) * where(odd, -one_, one_)
+    scale = where(below, one_, grown) * exp(size * -math.log(2.0) - lgamma(c))
+    return scale * (inner * base ** (size * 0.5) - steep)  # type: ignore[no-any-return]
 
 
 # separated coordinates ----------------------------------------------------------------------------
@@ -213,8 +237,8 @@ WAVES: dict[str, Row] = {
     **_scaled_airy("airye.3", "airye.2", -1.0, True),
     "legendre_p.0": Row(((0, 5), (-0.9, 0.9)), (None, _whole_degree)),
     "assoc_legendre_p.0": Row(((3, 5), (-3, 4), (-0.9, 0.9)), (None, None, _associated)),
-    "sph_legendre_p.0": Row(((3, 5), (-3, 4), (0.0, 3.0)), (None, None, _on_sphere)),
-    "lpmv": Row(((0, 3), (0.6, 3.0), (-0.8, 0.8)), (None, None, _real_degree)),
+    "sph_legendre_p.0": Row(((3, 5), (-3, 4), (0.1, 3.0)), (None, None, _on_sphere)),
+    "lpmv": Row(((-2, 3), (0.6, 3.0), (-0.8, 0.98)), (None, None, _real_degree)),
     **_pair("pbdv", ((-1.5, 2.5), (-2.0, 2.0)), lambda y, _, v, x: (x * x * 0.25 - v - 0.5) * y),
     **_pair("pbvv", ((-1.5, 2.5), (-2.0, 2.0)), lambda y, _, v, x: (x * x * 0.25 - v - 0.5) * y),
     **_pair("pbwa", ((-1.5, 1.5), (-2.0, 2.0)), lambda y, _, a, x: (a - x * x * 0.25) * y),

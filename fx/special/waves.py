@@ -88,7 +88,10 @@ def _fresnel(x: Tensor, sign: float) -> tuple[Tensor, Tensor]:
 
 
 def modfresnelp(x: Any) -> tuple[Tensor, Tensor]:
-    """The integral of exp(i t^2) from x on, and it times exp(-i (x^2 + pi / 4)) / sqrt(pi)."""
+    """The integral of exp(i t^2) from x on, and it times exp(-i (x^2 + pi / 4)) / sqrt(pi).
+
+    Right for negative x too, where SciPy 1.17's is not.
+    """
     return _fresnel(floating("modfresnelp", x), 1.0)
 
 
@@ -226,13 +229,16 @@ riccati_jn, riccati_yn = _riccati("riccati_jn", "j", 1.0), _riccati("riccati_yn"
 def _cylinder(name: str) -> Any:
     def function(v: float, x: Any) -> tuple[Tensor, Tensor]:
         x, v = floating(name, x), float(v)
+        if v < 0:
+            raise ArgumentError(f"{name}: v must not be negative, got {v}; take {name[:4]} of each")
         rest = v - math.trunc(v)
-        orders = [rest + math.copysign(k, v) for k in range(abs(math.trunc(v)) + 1)]
+        count = max(math.trunc(v), 1)  # SciPy's has two orders at least
+        orders = [rest + k for k in range(count + 1)]
         pairs = [_by[name[:4]](order, x) for order in orders]
         return stack([p[0] for p in pairs]), stack([p[1] for p in pairs])
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"``{name[:4]}`` of the orders from the fraction of v to v, first axis."
+    function.__doc__ = f"``{name[:4]}`` of the orders from the fraction of v >= 0 to v, first axis."
     return function
 
 
