@@ -20,7 +20,7 @@ def carlson(*args: np.ndarray, which: str) -> np.ndarray:
         int_0^inf t^e (t+x)^(-a-1/2) (t+y)^(-b-1/2) (t+z)^(-c-1/2) (t+p)^-d dt.
 
     Double exponential nodes reach over all scales, so that arguments of unlike size, and a zero
-    among x, y, z, lose nothing.
+    among x, y, z, lose nothing. NaN where a real argument is negative.
     """
     *powers, of_t = [int(k) for k in which.split(",")]
     args = np.broadcast_arrays(*args)
@@ -35,6 +35,8 @@ def carlson(*args: np.ndarray, which: str) -> np.ndarray:
                 value = value * (t + part) ** -(power + (0.5 if i < 3 else 0.0))
             total = total + value
     degree -= sum(powers) + 1.5
+    if args[0].dtype.kind != "c":  # across a pole or a cut nodes would say anything
+        total = np.where(np.minimum.reduce(args) < 0, np.nan, total)
     return np.asarray(total * size**degree)
 
 
