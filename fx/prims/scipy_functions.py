@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from fx.dtypes import FLOATING, INEXACT
 from fx.primitive import define
@@ -17,6 +17,16 @@ from fx.prims.creation import constant_like
 from fx.prims.elementwise import cos, cosh, exp, log, log1p, maximum, sign, sin, sqrt
 from fx.prims.families import elementwise_batch, elementwise_spec
 from fx.prims.sampling import Draw, Sample
+from fx.prims.scipy_distributions import DISTRIBUTIONS, smirnov_slopes, student_rows
+from fx.prims.scipy_elliptic import (
+    ELLIPTIC,
+    carlson_slopes,
+    complete_slope,
+    ellipeinc_in_m,
+    ellipkinc_in_m,
+)
+from fx.prims.scipy_row import Row, Slope, inverse, named, one
+from fx.prims.scipy_waves import COMPLEX_WAVES, WAVES, steps
 from fx.prims.special import (
     beta_density,
     betainc_by_first,
@@ -29,30 +39,12 @@ from fx.prims.special import (
 )
 from fx.tensor import Tensor
 
-Slope = Callable[..., Tensor] | None
 _ROOT_2PI, _ROOT_PI = math.sqrt(2 * math.pi), math.sqrt(math.pi)
-
-
-class Row(NamedTuple):
-    """A function: where each argument is drawn from (whole numbers between two), and its slopes."""
-
-    where: tuple[tuple[float, float], ...]
-    slopes: tuple[Slope, ...]
-
-
-def named(name: str, *xs: Tensor) -> Tensor:
-    """The function of a name."""
-    return scipy_function(*xs, function=name)  # type: ignore[no-any-return]
-
-
-def _one(name: str, low: float, high: float, slope: Slope) -> dict[str, Row]:
-    return {name: Row(((low, high),), (slope,))}
 
 
 def _steps(name: str, below: float, above: float, low: float = 0.4) -> dict[str, Row]:
     """A Bessel function of real order: the slope is a sum of neighbours."""
-    slope = lambda v, x: named(name, v - 1.0, x) * below + named(name, v + 1.0, x) * above
-    return {name: Row(((0.2, 2.5), (low, 3.0)), (None, slope))}
+    return {name: Row(((0.2, 2.5), (low, 3.0)), (None, steps(name, below, above)))}
 
 
 def _spherical(name: str, below: float, above: float) -> dict[str, Row]:
@@ -74,7 +66,7 @@ def _kelvin(name: str, other: str, factor: float) -> dict[str, Row]:
     """A Kelvin function and its derivative, by y'' = factor other - y' / x."""
     prime = f"{name}p"
     second = lambda x: named(other, x) * factor - named(prime, x) / x
-    return _one(name, 0.3, 3.0, lambda x: named(prime, x)) | _one(prime, 0.3, 3.0, second)
+    return one(name, 0.3, 3.0, lambda x: named(prime, x)) | one(prime, 0.3, 3.0, second)
 
 
 def _expn_slope(n: Tensor, x: Tensor) -> Tensor:
@@ -100,16 +92,7 @@ def _ellipkm1_slope(p: Tensor) -> Tensor:
     rest = constant_like(1.0, p) - inner
     near = -(named("ellipe", rest) - inner * named("ellipkm1", inner)) / (rest * inner * 2.0)
     outer = where(far, p, constant_like(0.5, p))
-    return where(far, -_elliptic(1.5, 1.5)(1.0 - outer), near)  # type: ignore[no-any-return]
-
-
-def _elliptic(a: float, b: float) -> Callable[[Tensor], Tensor]:
-    """pi / 8 times Gauss's function (a, b; 2) of m: what slopes in m are, at 0 too."""
-
-    def slope(m: Tensor) -> Tensor:
-        return named("hyp2f1", *[constant_like(v, m) for v in (a, b, 2.0)], m) * (math.pi / 8)
-
-    return slope
+    return where(far, -complete_slope(1.5, 1.5, 1.0 - outer), near)  # type: ignore[no-any-return]
 
 
 def _owens_in_h(h: Tensor, a: Tensor) -> Tensor:
@@ -124,20 +107,9 @@ def _owens_in_a(h: Tensor, a: Tensor) -> Tensor:
 def _inverse(
     name: str, density: Callable[..., Tensor], *by: Callable[..., Tensor]
 ) -> dict[str, Row]:
-    """The inverse of a distribution's function, by that function's slopes."""
-
-    def at(slope: Callable[..., Tensor], times: float) -> Callable[..., Tensor]:
-        def found(*xs: Tensor) -> Tensor:
-            at = (*xs[:-1], named(name, *xs))
-            return slope(*at) * times / density(*at)  # type: ignore[no-any-return]
-
-        return found
-
-    def last(*xs: Tensor) -> Tensor:
-        return 1.0 / density(*xs[:-1], named(name, *xs))  # type: ignore[no-any-return]
-
+    """The inverse of a distribution's function in its last argument."""
     ranges = (*[(0.7, 3.0)] * len(by), (0.2, 0.8))
-    return {name: Row(ranges, (*[at(slope, -1.0) for slope in by], last))}
+    return inverse(name, len(by), ranges, *by, density)
 
 
 def _minus(rule: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -195,25 +167,29 @@ def _degree(name: str, extra: int, slope: Callable[..., Tensor]) -> dict[str, Ro
 
 ROWS: dict[str, Row] = {
     # integrals of exponentials, of sines, of Fresnel; Dawson's
-    **_one("expi", 0.5, 3.0, lambda x: exp(x) / x),
-    **_one("exp1", 0.3, 3.0, lambda x: -exp(-x) / x),
+    **one("expi", 0.5, 3.0, lambda x: exp(x) / x),
+    **one("exp1", 0.3, 3.0, lambda x: -exp(-x) / x),
     "expn": Row(((0, 4), (0.3, 3.0)), (None, _expn_slope)),
-    **_one("sici.0", -3.0, 3.0, lambda x: named("spherical_jn", constant_like(0.0, x), x)),
-    **_one("sici.1", 0.3, 3.0, lambda x: cos(x) / x),
-    **_one("shichi.0", -3.0, 3.0, lambda x: named("spherical_in", constant_like(0.0, x), x)),
-    **_one("shichi.1", 0.3, 3.0, lambda x: cosh(x) / x),
-    **_one("fresnel.0", -2.0, 2.0, lambda x: sin(x * x * (math.pi / 2))),
-    **_one("fresnel.1", -2.0, 2.0, lambda x: cos(x * x * (math.pi / 2))),
-    **_one("dawsn", -2.0, 2.0, lambda x: 1.0 - x * named("dawsn", x) * 2.0),
-    **_one("erfi", -1.5, 1.5, lambda x: exp(x * x) * (2.0 / _ROOT_PI)),
-    **_one("spence", 0.2, 3.0, _spence_slope),
-    **_one("wrightomega", -2.0, 3.0, lambda x: 1.0 - 1.0 / (1.0 + named("wrightomega", x))),
+    **one("sici.0", -3.0, 3.0, lambda x: named("spherical_jn", constant_like(0.0, x), x)),
+    **one("sici.1", 0.3, 3.0, lambda x: cos(x) / x),
+    **one("shichi.0", -3.0, 3.0, lambda x: named("spherical_in", constant_like(0.0, x), x)),
+    **one("shichi.1", 0.3, 3.0, lambda x: cosh(x) / x),
+    **one("fresnel.0", -2.0, 2.0, lambda x: sin(x * x * (math.pi / 2))),
+    **one("fresnel.1", -2.0, 2.0, lambda x: cos(x * x * (math.pi / 2))),
+    **one("dawsn", -2.0, 2.0, lambda x: 1.0 - x * named("dawsn", x) * 2.0),
+    **one("erfi", -1.5, 1.5, lambda x: exp(x * x) * (2.0 / _ROOT_PI)),
+    **one("spence", 0.2, 3.0, _spence_slope),
+    **one("wrightomega", -2.0, 3.0, lambda x: 1.0 - 1.0 / (1.0 + named("wrightomega", x))),
     # elliptic integrals: B. C. Carlson in DLMF, 19.4 and 19.5
-    **_one("ellipk", -0.8, 0.8, _elliptic(1.5, 1.5)),
-    **_one("ellipe", -0.8, 0.8, _minus(_elliptic(0.5, 1.5))),
-    **_one("ellipkm1", 0.1, 0.9, _ellipkm1_slope),
-    "ellipkinc": Row(((0.2, 1.4), (0.1, 0.8)), (lambda f, m: 1 / sqrt(1 - m * sin(f) ** 2), None)),
-    "ellipeinc": Row(((0.2, 1.4), (0.1, 0.8)), (lambda f, m: sqrt(1 - m * sin(f) ** 2), None)),
+    **one("ellipk", -0.8, 0.8, lambda m: complete_slope(1.5, 1.5, m)),
+    **one("ellipe", -0.8, 0.8, lambda m: -complete_slope(0.5, 1.5, m)),
+    **one("ellipkm1", 0.1, 0.9, _ellipkm1_slope),
+    "ellipkinc": Row(((0.2, 1.4), (0.1, 0.8)), (
+        lambda f, m: 1 / sqrt(1 - m * sin(f) ** 2), ellipkinc_in_m,
+    )),
+    "ellipeinc": Row(((0.2, 1.4), (0.1, 0.8)), (
+        lambda f, m: sqrt(1 - m * sin(f) ** 2), ellipeinc_in_m,
+    )),
     # hypergeometric functions
     **_shifted("hyp0f1", lambda b, x: named("hyp0f1", b + 1.0, x) / b),
     **_shifted("hyp1f1", lambda a, b, x: named("hyp1f1", a + 1.0, b + 1.0, x) * a / b),
@@ -235,8 +211,8 @@ ROWS: dict[str, Row] = {
     **_struve("struve", -0.5), **_struve("modstruve", 0.5),
     **_kelvin("ber", "bei", -1.0), **_kelvin("bei", "ber", 1.0),
     **_kelvin("ker", "kei", -1.0), **_kelvin("kei", "ker", 1.0),
-    **_one("airy.2", -3.0, 2.0, lambda x: named("airy.3", x)),
-    **_one("airy.3", -3.0, 2.0, lambda x: x * named("airy.2", x)),
+    **one("airy.2", -3.0, 2.0, lambda x: named("airy.3", x)),
+    **one("airy.3", -3.0, 2.0, lambda x: x * named("airy.2", x)),
     # polynomials
     **_degree("eval_genlaguerre", 1, lambda n, a, x: (
         -named("eval_genlaguerre", n - 1.0, a + 1.0, x)
@@ -249,7 +225,7 @@ ROWS: dict[str, Row] = {
     )),
     # distributions
     "owens_t": Row(((-2.0, 2.0), (-2.0, 2.0)), (_owens_in_h, _owens_in_a)),
-    **_one("ndtri_exp", -3.0, -0.1, lambda y: (
+    **one("ndtri_exp", -3.0, -0.1, lambda y: (
         exp(y + named("ndtri_exp", y) ** 2 * 0.5) * _ROOT_2PI
     )),
     **_inverse("gammaincinv", gamma_density, gammainc_by_order),
@@ -257,24 +233,42 @@ ROWS: dict[str, Row] = {
     **_inverse("betaincinv", beta_density, betainc_by_first, betainc_by_second),
     "stdtr": Row(((1.0, 9.0), (-2.0, 2.0)), (_student_in_v, _student)),
     **_inverse("stdtrit", _student, _student_in_v),
+    **student_rows(_student, _student_in_v),
+    **ELLIPTIC, **DISTRIBUTIONS, **WAVES,
 }  # fmt: skip
 # of complex numbers alone
-COMPLEX: dict[str, Slope] = {
-    "wofz": lambda z: constant_like(2j / _ROOT_PI, z) - z * named("wofz", z) * 2.0,
+COMPLEX: dict[str, tuple[Slope, ...]] = {
+    "wofz": (lambda z: constant_like(2j / _ROOT_PI, z) - z * named("wofz", z) * 2.0,),
+    **COMPLEX_WAVES,
 }
+BOTH = frozenset({"elliprc", "elliprd", "elliprf", "elliprg", "elliprj", "carlson", "jve", "yve"})
 
 
 def _spec(*specs: Any, function: str) -> Any:
     takes = INEXACT - FLOATING if function in COMPLEX else FLOATING
+    takes = INEXACT if function.partition(".")[0] in BOTH else takes
     return elementwise_spec(function, takes=takes)(*specs)
 
 
 def _slopes(function: str) -> tuple[Slope, ...]:
-    return (COMPLEX[function],) if function in COMPLEX else ROWS[function].slopes
+    family = function.partition(".")[0]
+    if family in _OWN:
+        return _OWN[family](function)
+    return COMPLEX[function] if function in COMPLEX else ROWS[function].slopes
+
+
+# what is no function of SciPy's, but slopes are made of
+_OWN: dict[str, Callable[[str], tuple[Slope, ...]]] = {
+    "carlson": carlson_slopes, "smirnov_slope": smirnov_slopes,
+}  # fmt: skip
+
+
+# of which SciPy gives too few digits for differences
+ROUGH = frozenset({"ncfdtrinc", "nctdtrinc"})
 
 
 def _sample(d: Draw) -> Sample:
-    name = d.choice(sorted(ROWS))
+    name = d.choice(sorted(ROWS.keys() - ROUGH))
     shape, row = d.shape(), ROWS[name]
     whole = [all(isinstance(end, int) for end in ends) for ends in row.where]
     args = [

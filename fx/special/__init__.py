@@ -70,6 +70,7 @@ from fx.special.compositions import (
     rgamma,
     zetac,
 )  # fmt: skip
+from fx.special.counting import *
 from fx.special.functions import (
     beta,
     betainc,
@@ -111,6 +112,8 @@ from fx.special.polynomials import (
     shifted_chebyshev_polynomial_v,
     shifted_chebyshev_polynomial_w,
 )  # fmt: skip
+from fx.special.rows import *
+from fx.special.waves import *
 
 expit, psi, gammaln, multigammaln = sigmoid, digamma, lgamma, mvlgamma
 # PyTorch's longer names

@@ -74,7 +74,7 @@ def _derived(name: str, function: Any, signs: tuple[float, float]) -> Any:
         return pair[0] * signs[0] + pair[1] * signs[1]  # type: ignore[no-any-return]
 
     derivative.__name__ = derivative.__qualname__ = name
-    derivative.__doc__ = f"The derivative of order n of ``{name[:-1]}(v, z)`` in z."
+    derivative.__doc__ = f"The derivative of order n of ``{function.__name__}(v, z)`` in z."
     return derivative
 
 

@@ -34,7 +34,8 @@ CALLS = {  # name: where each argument is drawn from (whole numbers between two)
     },
 }  # fmt: skip
 DEGREES = [name for name in more.__all__ if name.startswith("eval_") and "jacobi" not in name]
-LOOSE = {"ellipkm1": 1e-5, "wrightomega": 1e-5}
+LOOSE = {"ellipkm1": 1e-5, "wrightomega": 1e-5, "ncfdtrinc": 1e-5, "nctdtrinc": 1e-5}
+ROUGH = {"ncfdtrinc": 2e-3, "nctdtrinc": 1e-4}  # differences of numbers that SciPy finds by steps
 
 
 def drawn(name):
@@ -83,7 +84,7 @@ def test_values_and_slopes(name):
         at = [peer(*[b + k * step * (j == i) for j, b in enumerate(args)]) for k in (-2, -1, 1, 2)]
         differences = (at[0] - 8 * at[1] + 8 * at[2] - at[3]) / (12 * step)
         got = slope(*given).numpy()
-        np.testing.assert_allclose(got, differences, rtol=1e-6, atol=1e-8, err_msg=str(i))
+        np.testing.assert_allclose(got, differences, ROUGH.get(name, 1e-6), 1e-8, err_msg=str(i))
         at_i = lambda x, s=slope, i=i: s(*given[:i], x, *given[i + 1 :])
         if name not in ("ellipkinc", "ellipeinc"):
             ends = [fx.asarray(a + s * 1e-6) for s in (1, -1)]

@@ -10,6 +10,7 @@ import numpy as np
 from fx.backends.cpu._bessel_names import scipys_name
 from fx.backends.cpu.elementwise import of_formula
 from fx.backends.cpu.formulas import Elements
+from fx.backends.cpu.special_slopes import carlson, smirnov_slope
 from fx.primitive import registry
 
 
@@ -130,13 +131,26 @@ def _airy(which: int) -> Any:
 airy_ai, airy_ai_slope = _airy(0), _airy(1)
 
 
+# arguments that SciPy takes as int64, and of complex functions those that are real
+_WHOLE = {
+    "expn": (0,), "lambertw": (1,), "legendre_p": (0,), "assoc_legendre_p": (0, 1),
+    "sph_legendre_p": (0, 1),
+}  # fmt: skip
+_ORDERS = dict.fromkeys(("jve", "yve", "hankel1", "hankel1e", "hankel2", "hankel2e"), (0,))
+_OWN = {"carlson": carlson, "smirnov_slope": smirnov_slope}
+
+
 def scipy_function(*arrays: np.ndarray, function: str) -> np.ndarray:
     """A function of ``fx/prims/scipy_functions.py``, in double precision."""
     import scipy.special
 
     name, _, which = function.partition(".")
     wide = [a.astype(np.complex128 if a.dtype.kind == "c" else np.float64) for a in arrays]
-    if name == "expn":  # of whole orders alone
-        wide[0] = wide[0].astype(np.int64)
+    for i in _WHOLE.get(name, ()):
+        wide[i] = wide[i].real.astype(np.int64)
+    for i in _ORDERS.get(name, ()):
+        wide[i] = wide[i].real
+    if name in _OWN:
+        return _OWN[name](*wide, which=which).astype(arrays[0].dtype)
     found = getattr(scipy.special, name)(*wide)
     return np.asarray(found[int(which)] if which else found).astype(arrays[0].dtype)

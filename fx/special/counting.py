@@ -1,0 +1,112 @@
+"""Inverses of distributions in closed form, counting, polynomials as SciPy's objects, tables."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from fx.errors import ArgumentError
+from fx.ops.indexing.searching import where
+from fx.ops.operands import alike, argument, floating
+from fx.ops.pointwise.elementwise import exp, floor, lgamma, log
+from fx.special import named as _named
+from fx.special.functions import ndtri
+from fx.special.named import _constants
+from fx.tensor import Tensor
+
+_by = vars(_named)
+
+
+def bdtri(k: Any, n: Any, y: Any) -> Tensor:
+    """The p with bdtr(k, n, p) = y."""
+    k, n, y = alike("bdtri", k, n, y)
+    k = floor(k)
+    return 1.0 - _by["betaincinv"](n - k, k + 1.0, y)  # type: ignore[no-any-return]
+
+
+def nbdtri(k: Any, n: Any, y: Any) -> Tensor:
+    """The p with nbdtr(k, n, p) = y."""
+    k, n, y = alike("nbdtri", k, n, y)
+    return _by["betaincinv"](n, floor(k) + 1.0, y)  # type: ignore[no-any-return]
+
+
+def nrdtrimn(p: Any, std: Any, x: Any) -> Tensor:
+    """The mean of the normal distribution of a deviation that reaches p at x."""
+    p, std, x = alike("nrdtrimn", p, std, x)
+    return x - std * ndtri(p)
+
+
+def nrdtrisd(mn: Any, p: Any, x: Any) -> Tensor:
+    """The deviation of the normal distribution of mean ``mn`` that reaches p at x."""
+    mn, p, x = alike("nrdtrisd", mn, p, x)
+    return (x - mn) / ndtri(p)  # type: ignore[no-any-return]
+
+
+def assoc_laguerre(x: Any, n: Any, k: Any = 0.0) -> Tensor:
+    """The associated Laguerre polynomial: ``eval_genlaguerre(n, k, x)``."""
+    return _by["eval_genlaguerre"](n, k, x)  # type: ignore[no-any-return]
+
+
+def factorialk(n: Any, k: int) -> Tensor:
+    """The product of every k-th number up to a whole number n; 0 of negative ones.
+
+    Raises:
+        ArgumentError: unless k is positive.
+    """
+    if k < 1:
+        raise ArgumentError(f"factorialk: k must be at least 1, got {k}")
+    n = floating("factorialk", n)
+    below = n < 0
+    whole = where(below, 0.0, n)
+    steps = floor((whole + 0.5) / k)
+    last = whole - steps * k
+    rest = where(last == 0, float(k), last)
+    first = where(last == 0, steps - 1.0, steps)  # of factors beside the least, ``rest``
+    logs = lgamma(rest / k + first + 1.0) - lgamma(rest / k + 1.0) + first * math.log(k) + log(rest)
+    return where(below, 0.0, where(whole == 0, 1.0, exp(logs)))  # type: ignore[no-any-return]
+
+
+def stirling2(N: Any, K: Any) -> Tensor:
+    """In how many ways N things are parted into K groups; ints or arrays of them, not staged."""
+    import scipy.special
+
+    given = [np.asarray(argument("stirling2", x).numpy()).astype(np.int64) for x in (N, K)]
+    return argument("stirling2", np.asarray(scipy.special.stirling2(*given), np.float64))
+
+
+# numbers that stand in a table, and polynomials, which are no tensors -----------------------------
+
+_TABLES = {
+    "mathieu_even_coef": "Fourier coefficients of an even Mathieu function of order m and q",
+    "mathieu_odd_coef": "Fourier coefficients of an odd Mathieu function of order m and q",
+    "pro_cv_seq": "characteristic values of prolate spheroidal functions, of m, degrees m..n and c",
+    "obl_cv_seq": "characteristic values of oblate spheroidal functions, of m, degrees m..n and c",
+    "ellip_normal": "the constant that normalises ``ellip_harm``, of h2, k2, n and p",
+}
+_POLYNOMIALS = """
+    chebyc chebys chebyt chebyu gegenbauer genlaguerre hermite hermitenorm jacobi laguerre legendre
+    sh_chebyt sh_chebyu sh_jacobi sh_legendre"""
+
+
+def _polynomial(name: str) -> Any:
+    def function(*args: Any, **options: Any) -> Any:
+        import scipy.special
+
+        return getattr(scipy.special, name)(*args, **options)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"SciPy's polynomial object ``{name}``, of NumPy arrays; no tensor."
+    return function
+
+
+for _name, _says in _TABLES.items():
+    globals()[_name] = _constants(_name, f"A table by SciPy, float64: {_says}.")
+for _name in _POLYNOMIALS.split():
+    globals()[_name] = _polynomial(_name)
+
+__all__ = [
+    "bdtri", "nbdtri", "nrdtrimn", "nrdtrisd", "assoc_laguerre", "factorialk", "stirling2",
+    *_TABLES, *_POLYNOMIALS.split(),
+]  # fmt: skip
