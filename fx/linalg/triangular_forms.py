@@ -55,7 +55,7 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Tensor, Tensor]:
         apart = absolute(c) > tiny * (absolute(a) + absolute(d))
         # one eigenvalue of the block, less d
         half = (a - d) * 0.5
-        root = half + sqrt(half * half + b * c)
+        root = where(apart, half + sqrt(where(apart, half * half + b * c, 1.0)), 1.0)
         size = sqrt(absolute(root) ** 2 + absolute(c) ** 2)
         size = where(apart, size, 1.0)
         cos, sin = where(apart, root / size, 1.0), where(apart, c / size, 0.0)
