@@ -170,8 +170,8 @@ __version__ = "0.1.0"
 
 # what loads when it is first asked for ----------------------------------------------------------
 _ROOMS = (
-    "fft", "signal", "special", "nn", "optim", "data", "io", "lax", "linalg", "distributed",
-    "testing", "torch",
+    "fft", "signal", "special", "ndimage", "interpolate", "optimize", "stats", "nn", "optim",
+    "data", "io", "lax", "linalg", "distributed", "testing", "torch",
 )  # fmt: skip
 _LAZY = {
     "save": "fx.io",

@@ -1,7 +1,7 @@
 """``jax.lax``'s names with JAX's arguments: ``import fx.lax as lax``.
 
-Names whose meaning is the same are those of ``fx``. In place of ``gather`` and ``scatter`` write
-``x[i]`` and ``x.at[i].add(v)``.
+Names whose meaning is the same are those of ``fx``. ``gather`` and ``scatter`` take JAX's dimension
+numbers; ``x[i]`` and ``x.at[i].add(v)`` say the same in fewer words.
 """
 
 from __future__ import annotations
@@ -9,7 +9,18 @@ from __future__ import annotations
 from typing import Any
 
 import fx
-from fx.lax import elements, order, products, shapes, slices
+from fx.lax import (
+    bits,
+    elements,
+    gathering,
+    order,
+    patches,
+    products,
+    scattering,
+    shapes,
+    slices,
+    windows,
+)
 
 _SAME = """
     abs acos acosh add all_gather all_to_all asin asinh associative_scan atan atan2 atanh axis_index
@@ -29,18 +40,27 @@ _SPECIAL = {
     "igammac": "gammaincc", "zeta": "zeta",
 }  # fmt: skip
 _OWN = (
+    (bits, """
+        RoundingMethod bitcast_convert_type clz dtype mulhi population_count reduce_precision
+        rng_uniform round shift_right_logical"""),
     (elements, """
-        clamp clz complex convert_element_type div igamma_grad_a integer_pow polygamma
-        population_count select select_n shift_right_logical"""),
+        clamp complex convert_element_type div igamma_grad_a integer_pow polygamma select
+        select_n"""),
+    (gathering, "gather index_take"),
+    (scattering, """
+        scatter scatter_add scatter_apply scatter_max scatter_min scatter_mul scatter_sub"""),
+    (windows, "GatherDimensionNumbers GatherScatterMode ScatterDimensionNumbers"),
     (order, """
         approx_max_k approx_min_k argmax argmin cumlogsumexp cummax cummin cumprod cumsum reduce
         reduce_and reduce_max reduce_min reduce_or reduce_prod reduce_sum reduce_window reduce_xor
         sort sort_key_val top_k"""),
     (products, """
-        conv conv_general_dilated conv_transpose conv_with_general_padding dot dot_general fft"""),
+        DotDimensionNumbers conv conv_general_dilated conv_transpose conv_with_general_padding dot
+        dot_general fft ragged_dot"""),
+    (patches, "conv_general_dilated_local conv_general_dilated_patches"),
     (shapes, """
-        broadcast broadcast_in_dim broadcast_to_rank broadcasted_iota collapse concatenate
-        expand_dims iota pad reshape rev split squeeze stack transpose"""),
+        broadcast broadcast_in_dim broadcast_like broadcast_to_rank broadcasted_iota collapse
+        concatenate expand_dims iota pad reshape rev split squeeze stack transpose"""),
     (slices, """
         dynamic_index_in_dim dynamic_slice dynamic_slice_in_dim dynamic_update_index_in_dim
         dynamic_update_slice dynamic_update_slice_in_dim index_in_dim slice slice_in_dim"""),
@@ -56,6 +76,6 @@ def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
     raise AttributeError(
-        f"fx has no lax.{name}; dir(fx.lax) lists what there is. For gather and scatter write x[i] "
-        f"and x.at[i].add(v)"
+        f"fx has no lax.{name}; dir(fx.lax) lists what there is, and names of jax.numpy are those "
+        f"of fx"
     )

@@ -1,8 +1,7 @@
-"""Elements: arithmetic, choices, bits and dtypes by the names of ``jax.lax``."""
+"""Elements: arithmetic, choices and dtypes by the names of ``jax.lax``."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import fx
@@ -65,26 +64,3 @@ def complex(x: Any, y: Any) -> Tensor:
 def convert_element_type(operand: Any, new_dtype: Any) -> Tensor:
     """``operand`` in another dtype."""
     return argument("convert_element_type", operand).astype(as_dtype(new_dtype))  # type: ignore[no-any-return]
-
-
-def shift_right_logical(x: Any, y: Any) -> Tensor:
-    """x >> y with zeros following in, also of negative numbers."""
-    x = argument("shift_right_logical", x)
-    wide = {1: fx.uint8, 2: fx.uint16, 4: fx.uint32, 8: fx.uint64}[x.dtype.itemsize]
-    y = argument("shift_right_logical", y).astype(wide)
-    return fx.bitwise_right_shift(x.astype(wide), y).astype(x.dtype)  # type: ignore[no-any-return]
-
-
-def population_count(x: Any) -> Tensor:
-    """How many bits of an integer are set."""
-    x = argument("population_count", x)
-    return fx.bitwise_count(x).astype(x.dtype)  # type: ignore[no-any-return]
-
-
-def clz(x: Any) -> Tensor:
-    """How many zeros lead the bits of an integer."""
-    x = argument("clz", x)
-    bits = 8 * x.dtype.itemsize
-    for step in [2**k for k in range(int(math.log2(bits)))]:
-        x = fx.bitwise_or(x, shift_right_logical(x, step))
-    return bits - population_count(x)  # type: ignore[no-any-return]

@@ -7,12 +7,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import fx
-from fx.errors import ArgumentError
+from fx.errors import ArgumentError, ShapeError
 from fx.lax.elements import convert_element_type
 from fx.lax.order import padding_pairs
 from fx.lax.shapes import pad
 from fx.ops.operands import argument
 from fx.tensor import Tensor
+
+# ((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs))
+DotDimensionNumbers = tuple[
+    tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]
+]
 
 
 def dot(lhs: Any, rhs: Any) -> Tensor:
@@ -47,7 +52,58 @@ def dot_general(
     return fx.einsum(f"{''.join(of_x)},{''.join(of_y)}->{''.join(out)}", x, y)
 
 
-def _layouts(numbers: Any, rank: int) -> tuple[str, str, str]:
+def ragged_dot(
+    lhs: Any, rhs: Any, group_sizes: Any, precision: Any = None,
+    preferred_element_type: Any = None, group_offset: Any = None,
+) -> Tensor:  # fmt: skip
+    """Groups of rows, each times a matrix of its own, as a mixture of experts computes.
+
+    Each matrix is multiplied by all rows, of which its group's are kept, so sizes may be known only
+    when it runs; ``fx.nn.functional.grouped_mm`` cuts the rows where they are known before.
+
+    Args:
+        lhs: (m, k).
+        rhs: (groups, k, n).
+        group_sizes: (groups,), integers: how many rows the groups have, one behind the other.
+        precision: nothing here depends on it.
+        preferred_element_type: the dtype to compute in.
+        group_offset: None.
+
+    Returns:
+        (m, n), zeros behind the last group.
+
+    Raises:
+        ShapeError: if shapes do not fit.
+        ArgumentError: for a ``group_offset``.
+
+    Source: ``jax.lax.ragged_dot``.
+
+    Example:
+        >>> import fx, fx.lax
+        >>> w = fx.tensor([[[1.0]], [[10.0]]])
+        >>> fx.lax.ragged_dot(fx.ones((4, 1)), w, fx.tensor([1, 2])).tolist()
+        [[1.0], [10.0], [10.0], [0.0]]
+    """
+    x, w, sizes = (argument("lax.ragged_dot", v) for v in (lhs, rhs, group_sizes))
+    if group_offset is not None:
+        raise ArgumentError("lax.ragged_dot takes no group_offset; cut rhs and group_sizes before")
+    if (x.ndim, w.ndim) != (2, 3) or x.shape[1] != w.shape[1] or sizes.shape != w.shape[:1]:
+        raise ShapeError(
+            f"lax.ragged_dot takes (m, k), (groups, k, n) and (groups,), got {x.shape}, {w.shape} "
+            f"and {sizes.shape}"
+        )
+    if preferred_element_type is not None:
+        x, w = (convert_element_type(v, preferred_element_type) for v in (x, w))
+    ends = fx.cumsum(sizes.astype(fx.int64), 0)
+    rows = fx.arange(x.shape[0], dtype=fx.int64, device=x.device)[:, None]
+    out = fx.zeros((x.shape[0], w.shape[2]), dtype=fx.result_type(x, w), device=x.device)
+    for g in range(w.shape[0]):
+        inside = (rows < ends[g]) & (rows >= (ends[g] - sizes[g]))
+        out = fx.where(inside, fx.where(inside, x, 0.0).astype(x.dtype) @ w[g], out)
+    return out
+
+
+def layouts(numbers: Any, rank: int) -> tuple[str, str, str]:
     """Letters of lhs, rhs and the result: N, C, spatial digits; O, I."""
     digits = "".join(builtins.map(str, range(rank)))
     default = (f"NC{digits}", f"OI{digits}", f"NC{digits}")
@@ -74,7 +130,7 @@ def conv_general_dilated(
     """
     x, w = argument("conv_general_dilated", lhs), argument("conv_general_dilated", rhs)
     rank = x.ndim - 2
-    of_x, of_w, of_out = _layouts(dimension_numbers, rank)
+    of_x, of_w, of_out = layouts(dimension_numbers, rank)
     digits = "".join(builtins.map(str, range(rank)))
     x = fx.permute_dims(x, tuple(of_x.index(c) for c in f"NC{digits}"))
     w = fx.permute_dims(w, tuple(of_w.index(c) for c in f"OI{digits}"))
@@ -115,7 +171,7 @@ def conv_transpose(
     rank = x.ndim - 2
     digits = "".join(builtins.map(str, range(rank)))
     numbers = dimension_numbers or (f"N{digits}C", f"{digits}IO", f"N{digits}C")
-    of_w = _layouts(numbers, rank)[1]
+    of_w = layouts(numbers, rank)[1]
     inner = list(rhs_dilation or [1] * rank)
     if isinstance(padding, str):
         pairs = []

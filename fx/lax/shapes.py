@@ -95,6 +95,11 @@ def broadcast_to_rank(x: Any, rank: int) -> Tensor:
     return fx.reshape(x, (*[1] * (rank - x.ndim), *x.shape))
 
 
+def broadcast_like(arr: Any, like_arr: Any) -> Tensor:
+    """Repeated to the shape of another tensor."""
+    return fx.broadcast_to(argument("broadcast_like", arr), argument("like", like_arr).shape)
+
+
 def iota(dtype: Any, size: int) -> Tensor:
     """0, 1 ... size - 1."""
     return fx.arange(size, dtype=as_dtype(dtype))

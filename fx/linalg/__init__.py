@@ -5,7 +5,14 @@ are the last two axes of float32, float64, complex64 or complex128; leading axes
 """
 
 from fx.errors import LinAlgError
-from fx.linalg import equations, factors, matrix_functions, named_matrices
+from fx.linalg import (
+    equations,
+    factors,
+    matrix_functions,
+    named_matrices,
+    triangular_forms,
+    updates,
+)
 from fx.linalg.cholesky import CholeskyEx, cholesky, cholesky_ex
 from fx.linalg.determinants import SlogdetResult, det, logdet, slogdet
 from fx.linalg.equations import *
@@ -55,6 +62,7 @@ from fx.linalg.solving import (
 from fx.linalg.spectral import SVD, Eig, Eigh, eig, eigh, eigvals, eigvalsh, svd, svdvals
 from fx.linalg.structured import (
     Polar,
+    bandwidth,
     block_diag,
     cho_solve,
     circulant,
@@ -70,10 +78,13 @@ from fx.linalg.structured import (
     polar,
     toeplitz,
 )
+from fx.linalg.triangular_forms import *
+from fx.linalg.updates import *
 
 __all__ = [
-    "Polar", "block_diag", "cho_solve", "circulant", "companion", "expm", "hankel", "hilbert",
-    "ishermitian", "issymmetric", "khatri_rao", "null_space", "orth", "polar", "toeplitz",
+    "Polar", "bandwidth", "block_diag", "cho_solve", "circulant", "companion", "expm", "hankel",
+    "hilbert", "ishermitian", "issymmetric", "khatri_rao", "null_space", "orth", "polar",
+    "toeplitz",
     "CholeskyEx", "Eig", "Eigh", "InvEx", "LU", "LUFactor", "LUFactorEx", "LinAlgError",
     "Lstsq", "QR", "SVD", "SlogdetResult", "SolveEx", "cholesky", "cholesky_ex",
     "cholesky_inverse", "cholesky_solve", "cond", "cross", "det", "diagonal", "eig", "eigh",
@@ -83,6 +94,7 @@ __all__ = [
     "qr", "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals", "tensordot",
     "tensorinv", "tensorsolve", "trace", "vander", "vecdot", "vector_norm", *equations.__all__,
     *factors.__all__, *matrix_functions.__all__, *named_matrices.__all__,
+    *triangular_forms.__all__, *updates.__all__,
 ]  # fmt: skip
 
 

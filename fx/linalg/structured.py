@@ -6,12 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fx.errors import ArgumentError
+from fx.dtypes import int64
+from fx.errors import ArgumentError, ShapeError
 from fx.linalg.functions import matrix_exp
 from fx.linalg.operands import matrices, square
 from fx.linalg.solving import cholesky_solve
 from fx.linalg.spectral import svd
 from fx.ops.axes import integer
+from fx.ops.indexing.searching import where
 from fx.ops.making.creation import arange
 from fx.ops.operands import argument, iota
 from fx.ops.reductions.reduction import all as every
@@ -186,6 +188,37 @@ def companion(a: Any) -> Tensor:
     return concat([first[None, :], ones])
 
 
+def bandwidth(a: Any) -> tuple[Tensor, Tensor]:
+    """How far from the diagonal the elements of matrices reach that are not 0: below, and above.
+
+    Args:
+        a: (*B, m, n).
+
+    Returns:
+        Two of (*B), int64.
+
+    Raises:
+        ShapeError: if it has fewer than two axes.
+
+    Source: ``scipy.linalg.bandwidth``.
+
+    Example:
+        >>> import fx
+        >>> fx.linalg.bandwidth(fx.tensor([[1.0, 2.0, 3.0], [0.0, 1.0, 0.0]]))
+        (tensor(0), tensor(2))
+    """
+    a = argument("linalg.bandwidth", a)
+    if a.ndim < 2:
+        raise ShapeError(f"linalg.bandwidth takes matrices, got shape {a.shape}")
+    m, n = a.shape[-2:]
+    below = iota(m, a).astype(int64)[:, None] - iota(n, a).astype(int64)[None, :]
+    if not m or not n:
+        none = total((a != 0).astype(int64), axis=(-2, -1))
+        return none, none
+    reach = where(a != 0, below, 0)
+    return largest(reach, axis=(-2, -1)), largest(-reach, axis=(-2, -1))
+
+
 def hilbert(n: int) -> Tensor:
     """1 / (i + j + 1), of the default dtype."""
     n = integer("hilbert", "n", n)
@@ -193,6 +226,7 @@ def hilbert(n: int) -> Tensor:
 
 
 __all__ = [
-    "Polar", "block_diag", "cho_solve", "circulant", "companion", "expm", "hankel", "hilbert",
-    "ishermitian", "issymmetric", "khatri_rao", "null_space", "orth", "polar", "toeplitz",
+    "Polar", "bandwidth", "block_diag", "cho_solve", "circulant", "companion", "expm", "hankel",
+    "hilbert", "ishermitian", "issymmetric", "khatri_rao", "null_space", "orth", "polar",
+    "toeplitz",
 ]  # fmt: skip

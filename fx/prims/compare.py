@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 import fx.prims.factors as factors
-from fx.dtypes import INEXACT, bool_, is_integral
+from fx.dtypes import COMPLEX, INEXACT, bool_, is_integral
 from fx.errors import DTypeError
 from fx.primitive import NOT_DIFFERENTIABLE, define
 from fx.prims.creation import constant_like
@@ -191,6 +193,45 @@ astype = define(
     sample=lambda d: Sample([d.floats(d.shape())], {"dtype": d.dtype}),
 )  # fmt: skip
 converted = quick(astype, "dtype")
+
+
+# bits -------------------------------------------------------------------------------------------
+
+
+def _same_width(x, dtype):
+    if COMPLEX & {x.dtype, dtype} or bool_ in (x.dtype, dtype):
+        raise DTypeError(f"bitcast reads integers and floats, got {x.dtype.name} as {dtype.name}")
+    if x.dtype.itemsize != dtype.itemsize:
+        raise DTypeError(
+            f"bitcast reads the bits of {x.dtype.name} as a dtype as wide, got {dtype.name}"
+        )
+
+
+def _bitcast_kernel(x, *, dtype):
+    _same_width(x, dtype)
+    return np.ascontiguousarray(x).reshape(x.shape).view(dtype)
+
+
+def _bitcast_spec(x, *, dtype):
+    _same_width(x, dtype)
+    return x.with_(dtype=dtype)
+
+
+def _bits_sample(d):  # the laws try floats, and dtypes of floats, in all widths
+    x = d.integers(d.shape(), -9, 9).astype(np.int32)
+    return Sample([x], {"dtype": np.dtype(d.choice(("uint32", "int32")))})
+
+
+bitcast = define(  # the same bits, read as another dtype as wide
+    "bitcast", weight=1,
+    cpu=_bitcast_kernel,
+    spec=_bitcast_spec,
+    jvp=NOT_DIFFERENTIABLE,
+    vjp=NOT_DIFFERENTIABLE,
+    sharding=factors.elementwise(),
+    batch=same_dim_batch(lambda: bitcast),
+    sample=_bits_sample,
+)  # fmt: skip
 stop_gradient = define(  # the identity through which no derivative passes
     "stop_gradient", kind="view", weight=0, formula=lambda x: x,
     dissolves=True, spec=lambda x: x,

@@ -1,4 +1,4 @@
-"""Convolution by Fourier transforms: the cost grows with the length, not with the kernel."""
+"""Convolution: by Fourier transforms, whose cost grows not with the kernel, and by its sums."""
 
 from __future__ import annotations
 

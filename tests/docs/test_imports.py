@@ -15,7 +15,8 @@ TOP = ("transforms", "nn", "optim", "data")  # folders at the root, links in fx/
 # from the ground up; a file imports from its own room and from those before it
 ROOMS = (
     "core", "prims", "graph", "compiler", "backends", "ops", "fft", "linalg", "signal",
-    "special", "random", "writing", "transforms", "autograd", "fx", "lax", "distributed", "nn",
+    "special", "random", "writing", "transforms", "autograd", "fx", "lax", "ndimage",
+    "interpolate", "optimize", "stats", "distributed", "nn",
     "optim", "data", "io", "amp", "torch", "testing", "examples",
 )  # fmt: skip
 APART = {

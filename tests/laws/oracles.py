@@ -364,6 +364,7 @@ ORACLES = ATTENTION | CONTROL | ELEMENTWISE | FOURIER | MATRICES | RANDOM | SPEC
     "all": reduced(all, bool), "all_gather": all_gather, "any": reduced(any, bool),
     "argmax": place(max), "argmin": place(min), "argsort": lines(ordered, np.int64),
     "astype": lambda x, *, dtype: gathered(x.shape, np.empty(0, dtype), lambda i: x[i]),
+    "bitcast": lambda x, *, dtype: np.frombuffer(x.tobytes(), dtype).reshape(x.shape),
     "broadcast_to": broadcast_to, "concatenate": concatenate, "cummax": records(operator.gt),
     "cummin": records(operator.lt), "cumprod": accumulated(operator.mul),
     "conj": lambda x: x, "cumsum": accumulated(operator.add), "flip": flip,

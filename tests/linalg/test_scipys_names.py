@@ -162,6 +162,119 @@ def test_matrices_with_a_name(name):
     np.testing.assert_array_equal(getattr(fx.linalg, name)(4).numpy(), getattr(scipy, name)(4))
 
 
+def test_bandwidths():
+    for x in (np.triu(np.ones((4, 6)), -1), np.eye(3), np.zeros((2, 3)), np.ones((0, 3)),
+              np.tril(np.ones((5, 3)), 1) * 1j):  # fmt: skip
+        f = fx.linalg.bandwidth
+        for got in (f(fx.asarray(x)), fx.jit(f)(fx.asarray(x))):
+            assert tuple(map(int, got)) == (scipy.bandwidth(x) if x.size else (0, 0))
+    lanes = fx.vmap(fx.linalg.bandwidth)(fx.stack([fx.eye(3), fx.ones((3, 3))]))
+    assert [y.tolist() for y in lanes] == [[0, 2], [0, 2]]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [1, 2, 3, 6])
+def test_triangular_forms(dtype, n):
+    """The form is triangular and belongs to the matrix; pairs of eigenvalues are turned apart."""
+    a = numbers((2, n, n), dtype)
+    f = lambda x: fx.linalg.rsf2csf(*fx.linalg.schur(x))
+    for t, z in (f(fx.asarray(a)), fx.jit(f)(fx.asarray(a)), fx.vmap(f)(fx.asarray(a))):
+        t, z = t.numpy(), z.numpy()
+        assert t.dtype.kind == "c" and (np.tril(t, -1) == 0).all()
+        scale = 50 * TOLERANCE[dtype]
+        np.testing.assert_allclose(z @ t @ z.conj().swapaxes(-1, -2), a, atol=scale)
+        np.testing.assert_allclose(z.conj().swapaxes(-1, -2) @ z, [np.eye(n)] * 2, atol=scale)
+    want = [scipy.rsf2csf(*scipy.schur(x))[0].diagonal() for x in a.astype("complex128").real]
+    if dtype[0] == "f":
+        for part in (np.real, np.imag, np.abs):  # whose order no rounding changes
+            got = np.sort(part(t.diagonal(0, -2, -1)))
+            np.testing.assert_allclose(got, np.sort(part(want)), atol=100 * TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_functions_by_the_triangular_form(dtype):
+    a = numbers((4, 4), dtype)
+    for peer, function in ((lambda w: w * w, lambda w: w * w), (np.exp, fx.exp), (np.sin, fx.sin)):
+        want = scipy.funm(a.astype("complex128"), peer)
+        f = lambda x, function=function: fx.linalg.funm(x, function)
+        both = fx.vmap(f)(fx.asarray(np.stack([a, a])))
+        for got in (f(fx.asarray(a)), fx.jit(f)(fx.asarray(a)), both[1]):
+            assert got.dtype == np.result_type(dtype, "complex64")
+            size = max(1.0, np.abs(want).max())
+            np.testing.assert_allclose(got.numpy(), want, atol=2e3 * TOLERANCE[dtype] * size)
+    _, error = fx.linalg.funm(fx.asarray(a), fx.exp, disp=False)
+    _, much = fx.linalg.funm(fx.asarray(np.array([[1, 1], [0, 1]], dtype)), fx.exp, disp=False)
+    assert error < 1e-4 and much > 0.5  # equal eigenvalues
+    with pytest.raises(fx.errors.BackwardError, match="schur"):
+        fx.grad(lambda x: fx.linalg.funm(x, fx.exp).real.sum())(fx.asarray(a))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_conditions_of_exponentials(dtype):
+    a = numbers((3, 3), dtype)
+    want = scipy.expm_cond(a.astype("complex128" if dtype[0] == "c" else "float64"))
+    for way in (lambda f: f, fx.jit):
+        got = way(fx.linalg.expm_cond)(fx.asarray(a))
+        np.testing.assert_allclose(got.item(), want, rtol=500 * TOLERANCE[dtype])
+    if dtype == "float64":
+        t, h = numbers((3, 3), dtype, 3), 1e-5
+        step = (scipy.expm_cond(a + h * t) - scipy.expm_cond(a - h * t)) / (2 * h)
+        slope = fx.jvp(fx.linalg.expm_cond, (fx.asarray(a),), (fx.asarray(t),))[1]
+        back = (fx.grad(fx.linalg.expm_cond)(fx.asarray(a)).numpy() * t).sum()
+        np.testing.assert_allclose([slope.item(), back], step, rtol=1e-6)
+    with pytest.raises(ValueError, match=r"write fx\.vmap"):
+        fx.linalg.expm_cond(fx.ones((2, 2, 2)))
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 6])
+def test_real_eigenpairs(n):
+    for seed in range(3):
+        a = numbers((n, n), "float64", seed)
+        w, v = scipy.eig(a)
+        want = scipy.cdf2rdf(w, v)
+        f = fx.linalg.cdf2rdf
+        for got in (f(fx.asarray(w), fx.asarray(v)), fx.jit(f)(fx.asarray(w), fx.asarray(v))):
+            for x, y in zip(got, want, strict=True):
+                np.testing.assert_allclose(x.numpy(), y, atol=1e-14)
+            np.testing.assert_allclose(
+                a @ got[1].numpy(), got[1].numpy() @ got[0].numpy(), atol=1e-12
+            )
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("mode", ["full", "economic"])
+def test_changed_factors(dtype, mode):
+    """Those of SciPy but for the signs of columns, and slopes that are those of ``qr``."""
+    a = numbers((6, 3), dtype)
+    q, r = scipy.qr(a, mode=mode)
+    u, v, row, column = (numbers((n,), dtype, n) for n in (6, 3, 3, 6))
+    rows, columns = numbers((2, 3), dtype, 9), numbers((6, 2), dtype, 9)
+    calls = [("qr_update", (u, v)), ("qr_update", (columns, numbers((3, 2), dtype, 4))),
+             ("qr_insert", (row, 2)), ("qr_insert", (rows, 6)), ("qr_insert", (column, 1, "col")),
+             ("qr_insert", (columns, -1, "col")), ("qr_delete", (0, 2)), ("qr_delete", (-2,)),
+             ("qr_delete", (1, 1, "col")), ("qr_delete", (0, 2, "col"))]  # fmt: skip
+    for name, args in calls:
+        plain = [fx.asarray(x) if isinstance(x, np.ndarray) else x for x in args]
+        f = lambda q, r, name=name, plain=plain: getattr(fx.linalg, name)(q, r, *plain)
+        want = np.matmul(*getattr(scipy, name)(q, r, *args))
+        for way in (lambda f: f, fx.jit):
+            x, y = (z.numpy() for z in way(f)(fx.asarray(q), fx.asarray(r)))
+            np.testing.assert_allclose(x @ y, want, atol=100 * TOLERANCE[dtype])
+            np.testing.assert_allclose(x.conj().T @ x, np.eye(x.shape[1]), atol=1e-4)
+            assert (np.tril(y, -1) == 0).all() and (mode == "economic" or x.shape[0] == x.shape[1])
+    one, two = fx.eye(3), fx.eye(2)
+    refused = [
+        (lambda: fx.linalg.qr_delete(one, one, 2, 2), "places 2 .. 3"),
+        (lambda: fx.linalg.qr_insert(one, one, fx.ones(2), 0), "rows of 3 elements"),
+        (lambda: fx.linalg.qr_insert(one, one, fx.ones(3), 9), "a place of 0 .. 3"),
+        (lambda: fx.linalg.qr_delete(one, one, 0, 1, "x"), "'row' or 'col'"),
+        (lambda: fx.linalg.qr_update(one, two, 0, 1), "no factors of one matrix"),
+    ]
+    for bad, words in refused:
+        with pytest.raises(ValueError, match=words):
+            bad()
+
+
 def test_roots_that_are_not_real():
     x = fx.tensor([[-1.0, 0.0], [0.0, 4.0]])
     for f in (fx.linalg.sqrtm, fx.linalg.logm):

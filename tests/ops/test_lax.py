@@ -17,7 +17,12 @@ ROOM = {
     "IM": rng.normal(size=(2, 4, 6, 5)),
     "W": rng.normal(size=(6, 2, 3, 2)), "S": rng.normal(size=(2, 4, 8)),
     "W1": rng.normal(size=(5, 4, 3)), "LAST": rng.normal(size=(2, 6, 5, 4)),
-    "HWIO": rng.normal(size=(3, 2, 4, 3)), "i": np.array(5, "int32"), "z": np.array(-1, "int32"),
+    "HWIO": rng.normal(size=(3, 2, 4, 3)), "RAGGED": rng.normal(size=(3, 4, 5)),
+    "LOCAL": rng.normal(size=(5, 12, 3)), "LOCALS": rng.normal(size=(2, 2, 24, 3)),
+    "L": rng.integers(-2**63, 2**63 - 1, 9), "M": rng.integers(-2**63, 2**63 - 1, 9),
+    "UL": rng.integers(0, 2**64 - 1, 9, "uint64"), "UM": rng.integers(0, 2**64 - 1, 9, "uint64"),
+    "HALVES": np.array([-2.5, -0.5, -0.0, 0.49999999999999994, 0.5, 2.5, 1e17, np.inf]),
+    "i": np.array(5, "int32"), "z": np.array(-1, "int32"),
 }  # fmt: skip
 _ONE = """
     abs asinh atan cbrt ceil cos erf exp exp2 expm1 floor is_finite logistic neg rsqrt sign sin sqrt
@@ -117,6 +122,28 @@ lax.scan(lambda c, x: (c + x, c * x), V[0], V)
 lax.fft(V + 0j, 'FFT', (7,))
 lax.fft(T, 'RFFT', (3, 4))
 lax.polygamma(1.0, P)
+lax.broadcast_like(X, T)
+lax.mulhi(I * 1000000, J * 30000000)
+lax.mulhi(L, M)
+lax.mulhi(UL, UM)
+lax.round(X * 9.0)
+lax.round(HALVES)
+lax.round(HALVES, lax.RoundingMethod.TO_NEAREST_EVEN)
+lax.reduce_precision(X, 8, 7)
+lax.bitcast_convert_type(X, 'int64')
+lax.bitcast_convert_type(X, 'uint8')
+lax.bitcast_convert_type(X, 'float32')
+lax.bitcast_convert_type(J[:, :2], 'float64')
+lax.bitcast_convert_type(I, 'uint32')
+lax.bitcast_convert_type(I, 'int16')
+lax.ragged_dot(X, RAGGED, i * 0 + np.array([1, 0, 2], 'int32'))
+lax.ragged_dot(X, RAGGED, i * 0 + np.array([0, 1, 1], 'int32'))
+lax.conv_general_dilated_patches(IM, (3, 2), (1, 2), 'SAME')
+lax.conv_general_dilated_patches(IM, (2, 3), (2, 1), [(2, 1), (-1, 3)], (2, 1), (1, 2))
+lax.conv_general_dilated_patches(S, (3,), (2,), 'VALID')
+lax.conv_general_dilated_patches(LAST, (3, 2), (1, 1), 'SAME_LOWER', dimension_numbers=LAYOUT)
+lax.conv_general_dilated_local(S, LOCAL, (2,), 'VALID', (3,))
+lax.conv_general_dilated_local(LAST, LOCALS, (2, 2), 'VALID', (3, 2), dimension_numbers=LAYOUT)
 """.strip().splitlines(),
 ]  # fmt: skip
 WORDS = {"np": np, "LAYOUT": ("NHWC", "HWIO", "NHWC"), "TWO": {"feature_group_count": 2}}
@@ -156,6 +183,8 @@ def test_values_and_slopes(expression):
             "igamma_grad",
             "betainc",
             "zeta",
+            "bitcast",
+            "reduce_precision",
         )
         if not wide or want[0].dtype != np.float64 or any(s in expression for s in skipped):
             return
@@ -170,9 +199,78 @@ def test_values_and_slopes(expression):
         np.testing.assert_allclose(got, w, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize(
+    "bits", [(5, 10), (8, 7), (4, 3), (5, 2), (8, 23), (3, 0), (11, 52), (1, 4)]
+)
+def test_reduced_precision(dtype, bits):
+    """Of ordinary numbers, of the ends of formats, of ties, of what is no number."""
+    dtype = fx.dtypes.as_dtype(dtype)
+    values = [1.0, -1.5, 0.0, -0.0, np.inf, -np.inf, np.nan, 65504.0, 65519.0, 65520.0, 1e-8, 6e-5]
+    x = np.concatenate([values, rng.normal(size=200) * 2.0 ** rng.integers(-20, 20, 200)])
+    with jax.enable_x64(True), np.errstate(all="ignore"):
+        x = np.concatenate([x, np.arange(64) / 32 + 1]).astype(dtype)
+        want = np.asarray(jax.lax.reduce_precision(jax.numpy.asarray(x), *bits))
+    f = lambda x: fx.lax.reduce_precision(x, *bits)
+    for got in (f(fx.asarray(x)), fx.jit(f)(fx.asarray(x))):
+        assert got.dtype == dtype
+        got = np.asarray(got.astype(fx.float64))
+        np.testing.assert_array_equal(got, want.astype("float64"))
+        np.testing.assert_array_equal(np.signbit(got[:6]), np.signbit(want.astype("float64")[:6]))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32"])
+def test_upper_halves_of_products(dtype):
+    limits = np.iinfo(dtype)
+    x, y = rng.integers(limits.min, limits.max, (2, 50), dtype, endpoint=True)
+    want = (x.astype(object) * y.astype(object)) >> limits.bits
+    got = fx.lax.mulhi(fx.asarray(x), fx.asarray(y))
+    assert got.dtype == x.dtype
+    np.testing.assert_array_equal(got.numpy(), want.astype(dtype))
+
+
+def test_numbers_drawn_between():
+    fx.manual_seed(0)
+    x = fx.lax.rng_uniform(2.0, 3.0, (1000,)).numpy()
+    assert x.min() >= 2.0 and x.max() < 3.0 and abs(x.mean() - 2.5) < 0.05
+    k = fx.lax.rng_uniform(fx.tensor(3), fx.tensor(6), (100,))
+    assert {*k.tolist()} == {3, 4, 5} and k.dtype == fx.int64
+    assert fx.lax.dtype(x) == fx.float32 and fx.lax.dtype(1) == fx.int64
+
+
+def test_infinities_of_another_group_stay_there():
+    w = fx.tensor([[[float("inf")]], [[2.0]]])
+    got = fx.lax.ragged_dot(fx.ones((2, 1)), w, fx.tensor([1, 1]))
+    assert got.tolist() == [[float("inf")], [2.0]]
+
+
 def test_what_is_missing_says_so():
-    with pytest.raises(AttributeError, match=r"x.at\[i\].add"):
-        fx.lax.scatter_add
+    with pytest.raises(AttributeError, match=r"dir\(fx.lax\) lists what there is"):
+        fx.lax.scaled_dot
+    with pytest.raises(TypeError, match=r"write x.astype\(fx.complex64\)"):
+        fx.lax.bitcast_convert_type(fx.ones(2), fx.complex64)
+    with pytest.raises(ValueError, match="2 numbers of int32 along the last axis"):
+        fx.lax.bitcast_convert_type(fx.ones(3, dtype=fx.int32), fx.float64)
+    with pytest.raises(TypeError, match="mulhi takes integers"):
+        fx.lax.mulhi(1.0, 2.0)
+    with pytest.raises(TypeError, match="int32 and int64 differ"):
+        fx.lax.mulhi(fx.ones(2, dtype=fx.int32), fx.ones(2, dtype=fx.int64))
+    with pytest.raises(ValueError, match="AWAY_FROM_ZERO or TO_NEAREST_EVEN"):
+        fx.lax.round(fx.ones(2), "up")
+    with pytest.raises(ValueError, match="exponent_bits is an int from 1 on"):
+        fx.lax.reduce_precision(fx.ones(2), 0, 3)
+    with pytest.raises(TypeError, match="floats or integers of one dtype"):
+        fx.lax.rng_uniform(1, 2.0, (3,))
+    with pytest.raises(ValueError, match="cut rhs and group_sizes before"):
+        fx.lax.ragged_dot(fx.ones((2, 3)), fx.ones((1, 3, 4)), fx.tensor([2]), group_offset=1)
+    with pytest.raises(ValueError, match=r"\(m, k\), \(groups, k, n\)"):
+        fx.lax.ragged_dot(fx.ones((2, 3)), fx.ones((1, 2, 4)), fx.tensor([2]))
+    with pytest.raises(ValueError, match="a number for each of the 1 spatial axes"):
+        fx.lax.conv_general_dilated_patches(fx.ones((1, 1, 4)), (2, 2), (1, 1), "VALID")
+    with pytest.raises(ValueError, match=r"the kernels are \(out, 2, 2\)"):
+        fx.lax.conv_general_dilated_local(
+            fx.ones((1, 1, 3)), fx.ones((1, 3, 2)), (1,), "VALID", (2,)
+        )
     with pytest.raises(ValueError, match="nothing is left of axis 0"):
         fx.lax.pad(fx.ones(3), 0.0, [(-2, -2, 0)])
     with pytest.raises(ValueError, match="SAME"):

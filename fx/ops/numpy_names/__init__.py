@@ -42,6 +42,12 @@ _MODULES = {
     _HERE + "polynomials": "poly polyadd polyder polydiv polyint polymul polysub polyval",
     _HERE + "putting": "delete fill_diagonal insert place put put_along_axis",
     _HERE + "applying": "apply_along_axis apply_over_axes vectorize",
+    _HERE + "bytes": "frombuffer fromfile fromiter fromstring packbits unpackbits",
+    _HERE + "words": (
+        "array_equiv array_repr array_str bartlett blackman einsum_path frompyfunc hamming hanning "
+        "issubdtype iterable kaiser matvec promote_types savez spacing vecmat"
+    ),
+    "fx.special": "i0",
     _HERE + "without_nan": (
         "nanargmax nanargmin nancumprod nancumsum nanmax nanmedian nanmin nanpercentile nanprod "
         "nanquantile nanstd nanvar"
