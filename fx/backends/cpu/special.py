@@ -150,7 +150,32 @@ def scipy_function(*arrays: np.ndarray, function: str) -> np.ndarray:
         wide[i] = wide[i].real.astype(np.int64)
     for i in _ORDERS.get(name, ()):
         wide[i] = wide[i].real
+    outside = None
+    if name.startswith(("pro_", "obl_")):
+        outside, wide = _kept_inside(wide)
     if name in _OWN:
         return _OWN[name](*wide, which=which).astype(arrays[0].dtype)
     found = getattr(scipy.special, name)(*wide)
-    return np.asarray(found[int(which)] if which else found).astype(arrays[0].dtype)
+    out = np.asarray(found[int(which)] if which else found)
+    if outside is not None:
+        out = np.where(outside, np.nan, out)
+    return out.astype(arrays[0].dtype)
+
+
+_SPHEROIDAL_MOST = 150.0
+
+
+def _kept_inside(xs: list[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Where SciPy's spheroidal functions would write past their tables, and other arguments there.
+
+    Their tables have 200 coefficients, of which they use 25 + (n - m) / 2 + c (Zhang and Jin,
+    "Computation of Special Functions", 15): beyond them, and of what is not finite, nothing is
+    known.
+    """
+    m, n, c = xs[:3]
+    with np.errstate(invalid="ignore"):
+        inside = (n - m) / 2 + np.abs(c) <= _SPHEROIDAL_MOST
+    for x in xs:
+        inside = inside & np.isfinite(x)
+    plain = [0.0, 0.0, 1.0, *[0.5] * (len(xs) - 3)]
+    return ~inside, [np.where(inside, x, y) for x, y in zip(xs, plain)]

@@ -64,7 +64,10 @@ class Written(NamedTuple):
 
 @cache
 def written() -> dict[str, Written]:
-    """The lines of ``calls.txt`` by name, which may have its list before it."""
+    """The lines of ``calls.txt`` by name, which may have its list before it.
+
+    A line without an expression says that no call gives tensors.
+    """
     found = {}
     for line in CALLS.read_text().splitlines():
         if line.strip() and line[0] != "#":
@@ -93,12 +96,14 @@ def call_of(title: str, name: str) -> Call | None:
     if title == "torch.Tensor":
         function = _method(name)
     line = line_of(title, name)
+    if line is not None and not line.text:
+        return None
     arrays = _arrays()
     for text in GUESSES if line is None else [line.text]:
         call = Call(function, text, arrays)
         if _works(call):
             return call
-    if line is not None and line.text:
+    if line is not None:
         raise ValueError(f"{CALLS.name}: {name}: {line.text} does not work")
     return None
 

@@ -339,6 +339,8 @@ def at_sizes(
         if derived and want.error is None:  # the function's own values are on the way
             whole = Outcome(function, args, True)
             want.scale, want.loose = max(want.scale, whole.scale), want.loose | whole.loose
+        # what sums up to little has the roundings of all that it adds up
+        want.scale *= max([x.size for x in args], default=1) ** 0.5
         same(Outcome(fast, args, False), want, f"jit, size {n}")
 
 
