@@ -3,6 +3,10 @@
 Those of one result are rows that ``test_named.py`` goes through.
 """
 
+import itertools
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -301,3 +305,39 @@ def test_every_function_is_tested():
     told = {*MADE, *COMPLEX, *rows.__all__, *counting._TABLES, *counting._POLYNOMIALS.split()}
     told |= {"riccati_jn", "riccati_yn", "pbdv_seq", "pbvv_seq", "lmbda", "factorialk", "stirling2"}
     assert {*rows.__all__, *waves.__all__, *counting.__all__} <= told
+
+
+TABLES = """
+import itertools, warnings
+import numpy as np
+import fx
+
+warnings.simplefilter("ignore")
+numbers = [np.inf, -np.inf, np.nan, 1e9, -1e9, -1.0, 0.0, 0.5, 3.0, 99.0, 1e300]
+for name, count in NAMES.items():
+    columns = np.array(list(itertools.product(numbers, repeat=count))).T
+    for some in np.array_split(columns, 4, axis=1):
+        getattr(fx.special, name)(*map(fx.tensor, some))
+"""
+
+
+@pytest.mark.parametrize("kind", ["pro", "obl", "mathieu"])
+def test_what_scipy_has_no_tables_for_is_nan_and_ends_no_process(kind):
+    if kind == "mathieu":
+        names = {f"mathieu_{k}": 2 for k in "ab"} | {"mathieu_cem": 3, "mathieu_modsem2": 3}
+    else:
+        names = {f"{kind}_cv": 3, f"{kind}_ang1": 4, f"{kind}_rad2": 4}
+    code = TABLES.replace("NAMES", repr(names))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-500:]
+    for name, count in names.items():
+        inside = [1.0, 2.0, 3.0, 0.5 if "ang" in name else 1.5][:count]
+        for place, outside in itertools.product(range(2), (np.inf, 1e9)):
+            given = [*inside]
+            given[place + (count > 2 and kind != "mathieu")] = outside
+            found = getattr(fx.special, name)(*map(fx.tensor, given))
+            for x in found if isinstance(found, tuple) else (found,):
+                assert np.isnan(float(x)) or name in ("mathieu_a", "mathieu_b")
+        wanted = getattr(scipy, name)(*inside)
+        found = getattr(fx.special, name)(*[fx.tensor(x, dtype=fx.float64) for x in inside])
+        np.testing.assert_array_equal(np.array(found, dtype=float), wanted)

@@ -151,8 +151,8 @@ def scipy_function(*arrays: np.ndarray, function: str) -> np.ndarray:
     for i in _ORDERS.get(name, ()):
         wide[i] = wide[i].real
     outside = None
-    if name.startswith(("pro_", "obl_")):
-        outside, wide = _kept_inside(wide)
+    if name.startswith(("pro_", "obl_", "mathieu_")):
+        outside, wide = _kept_inside(name, wide)
     if name in _OWN:
         return _OWN[name](*wide, which=which).astype(arrays[0].dtype)
     found = getattr(scipy.special, name)(*wide)
@@ -162,20 +162,24 @@ def scipy_function(*arrays: np.ndarray, function: str) -> np.ndarray:
     return out.astype(arrays[0].dtype)
 
 
-_SPHEROIDAL_MOST = 150.0
+def _kept_inside(name: str, xs: list[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Where SciPy's functions would write past their tables, and other arguments there.
 
-
-def _kept_inside(xs: list[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Where SciPy's spheroidal functions would write past their tables, and other arguments there.
-
-    Their tables have 200 coefficients, of which they use 25 + (n - m) / 2 + c (Zhang and Jin,
-    "Computation of Special Functions", 15): beyond them, and of what is not finite, nothing is
-    known.
+    Of spheroidal functions the tables of Bessel functions have 252 numbers, of which 50 + n + 2 c
+    are used; of Mathieu's those of coefficients have 251, of which about 0.0037 q^1.5 + 3.1 q^0.5 +
+    m / 2 are (Zhang and Jin, "Computation of Special Functions", 15 and 14). Beyond them, at a
+    negative c, and of what is not finite, nothing is known: the values are NaN.
     """
-    m, n, c = xs[:3]
-    with np.errstate(invalid="ignore"):
-        inside = (n - m) / 2 + np.abs(c) <= _SPHEROIDAL_MOST
+    with np.errstate(invalid="ignore", over="ignore"):
+        if name.startswith("mathieu_"):
+            m, q = np.abs(xs[0]), np.abs(xs[1])
+            inside = m <= 400
+            if name not in ("mathieu_a", "mathieu_b"):
+                root = np.sqrt(q)
+                inside = inside & (17 + (3.1 - 0.126 * root + 0.0037 * q) * root + m / 2 <= 200)
+        else:
+            _, n, c = xs[:3]
+            inside = (c >= 0) & (n + c <= 100)
     for x in xs:
         inside = inside & np.isfinite(x)
-    plain = [0.0, 0.0, 1.0, *[0.5] * (len(xs) - 3)]
-    return ~inside, [np.where(inside, x, y) for x, y in zip(xs, plain)]
+    return ~inside, [np.where(inside, x, 0.5 if i > 2 else 0.0) for i, x in enumerate(xs)]
