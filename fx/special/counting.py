@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fx.errors import ArgumentError
+from fx.errors import ArgumentError, DTypeError
 from fx.ops.indexing.searching import where
 from fx.ops.operands import alike, argument, floating
 from fx.ops.pointwise.elementwise import exp, floor, lgamma, log
@@ -69,10 +69,18 @@ def factorialk(n: Any, k: int) -> Tensor:
 
 
 def stirling2(N: Any, K: Any) -> Tensor:
-    """In how many ways N things are parted into K groups; ints or arrays of them, not staged."""
+    """In how many ways N things are parted into K groups; ints or arrays of them, not staged.
+
+    Raises:
+        DTypeError: for other numbers.
+    """
     import scipy.special
 
-    given = [np.asarray(argument("stirling2", x).numpy()).astype(np.int64) for x in (N, K)]
+    given = [np.asarray(argument("stirling2", x).numpy()) for x in (N, K)]
+    for x in given:
+        if x.dtype.kind not in "iu":
+            raise DTypeError(f"stirling2 takes ints, got {x.dtype.name}; write x.astype(fx.int64)")
+    given = [x.astype(np.int64) for x in given]
     return argument("stirling2", np.asarray(scipy.special.stirling2(*given), np.float64))
 
 
@@ -90,6 +98,27 @@ _POLYNOMIALS = """
     sh_chebyt sh_chebyu sh_jacobi sh_legendre"""
 
 
+def _checked(name: str, table: Any) -> Any:
+    """A table that SciPy fills only where it has room for what is wanted."""
+
+    def function(*args: Any) -> Any:
+        m, *_, size = numbers = [float(x) for x in args]
+        if name.startswith("mathieu"):
+            root = abs(size) ** 0.5
+            inside = 17 + (3.1 - 0.126 * root + 0.0037 * abs(size)) * root + m / 2 <= 200
+        else:
+            inside = size >= 0 and numbers[1] + size <= 100
+        if not inside:  # so for what is no number too
+            raise ArgumentError(
+                f"{name}{tuple(args)}: SciPy's tables have no room for these numbers"
+            )
+        return table(*args)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{table.__doc__}\n\n    Raises:\n        ArgumentError: beyond its tables."
+    return function
+
+
 def _polynomial(name: str) -> Any:
     def function(*args: Any, **options: Any) -> Any:
         import scipy.special
@@ -102,7 +131,8 @@ def _polynomial(name: str) -> Any:
 
 
 for _name, _says in _TABLES.items():
-    globals()[_name] = _constants(_name, f"A table by SciPy, float64: {_says}.")
+    _table = _constants(_name, f"A table by SciPy, float64: {_says}.")
+    globals()[_name] = _table if _name == "ellip_normal" else _checked(_name, _table)
 for _name in _POLYNOMIALS.split():
     globals()[_name] = _polynomial(_name)
 

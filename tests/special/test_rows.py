@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import fx
+from fx.errors import ArgumentError, DTypeError
 from fx.prims.scipy_functions import ROWS, named
 from fx.special import counting, rows, waves
 
@@ -341,3 +342,22 @@ def test_what_scipy_has_no_tables_for_is_nan_and_ends_no_process(kind):
         wanted = getattr(scipy, name)(*inside)
         found = getattr(fx.special, name)(*[fx.tensor(x, dtype=fx.float64) for x in inside])
         np.testing.assert_array_equal(np.array(found, dtype=float), wanted)
+
+
+TABLES_OF = {"pro_cv_seq": 3, "obl_cv_seq": 3, "mathieu_even_coef": 2, "mathieu_odd_coef": 2}
+
+
+@pytest.mark.parametrize("name", TABLES_OF)
+def test_tables_without_room_are_refused(name):
+    table = getattr(fx.special, name)
+    for size in (np.inf, np.nan, -np.inf if "seq" in name else np.inf, 1e9, 3000.0):
+        with pytest.raises(ArgumentError, match=rf"{name}\(.*no room"):
+            table(*(0, 2)[: TABLES_OF[name] - 1], size)
+    few = (1, 4, 2.0) if TABLES_OF[name] == 3 else (2, 5.0)
+    np.testing.assert_array_equal(table(*few).numpy(), getattr(scipy, name)(*few))
+
+
+def test_parts_of_what_is_no_whole_number_are_refused():
+    assert int(fx.special.stirling2(5, 2)) == int(scipy.stirling2(5, 2))
+    with pytest.raises(DTypeError, match="takes ints, got float32"):
+        fx.special.stirling2(fx.tensor(5.5), 2)
