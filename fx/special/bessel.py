@@ -31,7 +31,19 @@ def _fixed(kind: str, order: int, name: str) -> Any:
         return prims.bessel(floating(name, x), kind=kind, order=order)  # type: ignore[no-any-return]
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{_SAYS[kind]}, of order {order}; differentiable to any order."
+    at_0 = ("-inf", "inf")[kind[0] == "k"] if kind[0] in "yk" else f"{1 - order}."
+    function.__doc__ = f"""{_SAYS[kind]}, of order {order}; differentiable to any order.
+
+    Args:
+        x: floating, or whole numbers, which become so; of any shape.
+
+    Source: DLMF 10.2 and 10.25.
+
+    Example:
+        >>> import fx
+        >>> fx.special.{name}(fx.tensor(0.0))
+        tensor({at_0})
+    """
     return function
 
 
