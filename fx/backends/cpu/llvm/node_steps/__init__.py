@@ -11,6 +11,7 @@ from collections.abc import Callable
 from fx.backends.cpu.lapack.plans import PLANS
 from fx.backends.cpu.llvm.node_steps import (
     attention,
+    bits,
     calls,
     divisors,
     extremes,
@@ -27,6 +28,7 @@ from fx.graph.ir import Node
 STEPS: dict[str, Callable[[Node], Step | list[Step] | None]] = {
     "attention": attention.attention,
     "attention_grad": attention.attention_grad,
+    "bitcast": bits.bitcast,
     "take": indexing.take,
     "take_along_axis": indexing.take_along_axis,
     "scatter": scattering.scatter,
