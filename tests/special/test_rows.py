@@ -95,6 +95,8 @@ def test_edges_are_scipys(name):
         args = [EDGES if i == j else x for j, x in enumerate(base)]
         found = getattr(scipy, family)(*[x.astype(int) for x in args[:whole]], *args[whole:])
         want = found[int(which)] if which else found
+        if name.startswith(("mathieu", "pro_", "obl_")):  # of which SciPy makes 0 of NaN
+            want = np.where(np.isnan(args[i]), np.nan, want)
         np.testing.assert_array_equal(named(name, *map(fx.asarray, args)).numpy(), want)
 
 

@@ -168,7 +168,7 @@ def _kept_inside(name: str, xs: list[np.ndarray]) -> tuple[np.ndarray, list[np.n
     Of spheroidal functions the tables of Bessel functions have 252 numbers, of which 50 + n + 2 c
     are used; of Mathieu's those of coefficients have 251, of which about 0.0037 q^1.5 + 3.1 q^0.5 +
     m / 2 are (Zhang and Jin, "Computation of Special Functions", 15 and 14). Beyond them, at a
-    negative c, and of what is not finite, nothing is known: the values are NaN.
+    negative c, and where these are not finite or another argument is NaN, values are NaN.
     """
     with np.errstate(invalid="ignore", over="ignore"):
         if name.startswith("mathieu_"):
@@ -180,6 +180,7 @@ def _kept_inside(name: str, xs: list[np.ndarray]) -> tuple[np.ndarray, list[np.n
         else:
             _, n, c = xs[:3]
             inside = (c >= 0) & (n + c <= 100)
-    for x in xs:
-        inside = inside & np.isfinite(x)
+    sizes = 2 if name.startswith("mathieu_") else 3
+    for i, x in enumerate(xs):
+        inside = inside & (np.isfinite(x) if i < sizes else x == x)
     return ~inside, [np.where(inside, x, 0.5 if i > 2 else 0.0) for i, x in enumerate(xs)]
