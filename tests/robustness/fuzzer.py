@@ -200,7 +200,8 @@ def _broken(out: Any) -> str | None:
     array = np.asarray(out.detach())
     if array.shape != out.shape or array.dtype != out.dtype:
         return f"is {out.spec!r} around an array {array.shape} {array.dtype}"
-    array.sum() if array.dtype.kind in "iufc" else None  # reads all of it
+    once = tuple([slice(None) if step else slice(0, 1) for step in array.strides])
+    array[once].sum() if array.dtype.kind in "iufc" else None  # reads all of it
     repr(out)
     return None
 

@@ -106,10 +106,10 @@ def frompyfunc(
     Args:
         func: takes and returns tensors ().
         nin, nout: how many it takes and returns.
-        identity: of reductions, which the result has none of.
+        identity: None, for the result has no reductions.
 
     Raises:
-        ArgumentError: if it is called with, or returns, another number.
+        ArgumentError: if it is called with, or returns, another number; if there is an identity.
 
     Example:
         >>> import fx
@@ -118,6 +118,9 @@ def frompyfunc(
         tensor([ 6, 10])
     """
     from fx.ops.numpy_names.applying import vectorize
+
+    if identity is not None:
+        raise ArgumentError("frompyfunc: the result has no reductions; leave identity out")
 
     def scalar(*numbers: Any) -> Any:
         found = func(*numbers)
