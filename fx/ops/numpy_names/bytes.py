@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,9 @@ def fromfile(
         dtype, count, offset: those of ``frombuffer``.
         sep: what separates numbers in text; bytes unless told.
 
+    Raises:
+        ArgumentError: for what is neither.
+
     Source: ``numpy.fromfile``.
 
     Example:
@@ -65,6 +69,8 @@ def fromfile(
         ...     fx.fromfile(file.name, dtype=fx.uint8)
         tensor([1, 2], dtype=fx.uint8)
     """
+    if not isinstance(file, str | bytes | PathLike) and not hasattr(file, "fileno"):
+        raise ArgumentError(f"fromfile takes a path or an open file, got {type(file).__name__}")
     return asarray(np.fromfile(file, _dtype(dtype), count, sep, offset))
 
 
