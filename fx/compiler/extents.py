@@ -28,6 +28,11 @@ PLAIN = 64  # numbers up to it are what they are
 ANY = 1 << 62  # where all are that no prime divides, since other primes give the same
 
 
+def size_class(n: int) -> int:
+    """The class of a size, by that size alone: from 4 on, 16, 64 and so on."""
+    return (int(n).bit_length() + 1) // 2
+
+
 class NoExtentsError(Exception):
     """A number of a nest that is no product of sizes."""
 

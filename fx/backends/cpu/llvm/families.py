@@ -91,11 +91,13 @@ class _Form:
     def executable_of(
         self, graph: Graph, written: Numbered, donated: Sequence[int]
     ) -> Executable | None:
+        from fx.compiler.extents import size_class  # a process that finds its code needs none of it
+
         family = self._family_of(written)
         sizes = None if family is None else family.sizes_of(written.numbers)
         if family is None or sizes is None or min(sizes.values()) < 2:
             return None
-        classes = tuple([_class_of(n) for n in sizes.values()])
+        classes = tuple([size_class(n) for n in sizes.values()])
         kind = family, classes
         if kind not in self._programs:
             middles = {name: 1 << 2 * k - 1 for name, k in zip(sizes, classes)}
@@ -158,8 +160,3 @@ def _program(
     except ValueError:
         pass
     return None
-
-
-def _class_of(n: int) -> int:
-    """From 4 on, 16, 64 and so on."""
-    return (n.bit_length() + 1) // 2

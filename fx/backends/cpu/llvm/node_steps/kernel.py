@@ -8,7 +8,7 @@ from typing import Any
 
 from fx import limits
 from fx.backends.cpu.llvm.ir import Frame, i64, part
-from fx.compiler.extents import Sizes
+from fx.compiler.extents import Sizes, size_class
 from fx.compiler.step import Step
 from fx.graph.ir import Node, Value
 
@@ -78,7 +78,7 @@ def tasks_for(cost: float, pieces: int) -> int:
 
 def class_of(n: int) -> int:
     """The end of the class of sizes that one is in: tasks that go by it are those of its class."""
-    return int(1 << 2 * ((int(n).bit_length() + 1) // 2))
+    return 1 << 2 * size_class(n)
 
 
 def rows_and_columns(
