@@ -3,6 +3,7 @@
 import random
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -121,6 +122,7 @@ DROPS = "out = np.array(kernel(*args, **params)); out.reshape(-1)[-1:] = 0.25; r
 DIES = "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"
 SUMS = ["sum", "mean", "norm", "var", "std"]
 HANGS = "import time; time.sleep(1000)"
+SLOW = "import time; time.sleep(0.2); return kernel(*args, **params)"
 PLANTED = {
     "the last element of a product": ("numbers", "multiply", DROPS, "differs", "*"),
     "the last element of a cosine in a loop": (
@@ -194,6 +196,19 @@ def test_a_program_that_hangs_is_ended():
     finally:
         hunt.stop()
     assert found.kind == "hang"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_a_program_that_gets_no_core_is_no_hang():
+    starved = WRONG.format(name="cos", fault=SLOW)
+    hunts = [Hunt(3, {"fault": starved}, seconds=1, shrinking=0) for _ in "ab"]
+    begin = time.monotonic()
+    hunts[1].child._delay = lambda: 2 * (time.monotonic() - begin)  # others had both cores
+    found = []
+    for hunt in hunts:
+        found.append(hunt.child.order({"generator": "loops", "seed": 3, "index": 1})[1])
+        hunt.stop()
+    assert found == ["hang", None]
 
 
 def test_the_command_counts(capsys):

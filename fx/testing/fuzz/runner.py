@@ -22,6 +22,7 @@ def test_found():
 
     {main}
 """
+STARVED = 9  # times as long may a program take that gets no core
 KEPT = 300  # programs of one process: what it keeps does not grow without end
 
 
@@ -112,14 +113,28 @@ class Child:
                 continue
             return program, answer["found"], answer["message"] or ""
 
+    def _delay(self) -> float:
+        """How long its main thread was ready and had no core, in seconds."""
+        assert self.process is not None
+        try:
+            with open(f"/proc/{self.process.pid}/schedstat") as file:
+                return int(file.read().split()[1]) / 1e9
+        except (OSError, IndexError):  # no Linux, or it ended
+            return 0.0
+
     def _line(self, end: float) -> str | None:
         """The next line; "" at the end of all, None when it is too late."""
         assert self.process is not None and self.process.stdout is not None
         number = self.process.stdout.fileno()
+        waited, latest = self._delay(), end + STARVED * self.seconds
         while "\n" not in self.rest:
             left = end - time.monotonic()
-            if left <= 0 or not select.select([number], [], [], left)[0]:
-                return None
+            if not select.select([number], [], [], max(left, 0))[0]:
+                waited, told = self._delay(), waited
+                if waited - told < 1:
+                    return None
+                end = min(time.monotonic() + waited - told, latest)  # others had the core
+                continue
             data = os.read(number, 1 << 16)
             if not data:
                 return ""
