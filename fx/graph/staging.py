@@ -333,6 +333,13 @@ class Stage:
             f"it outside"
         )
 
+    def lies(self, x: Any) -> tuple[int, ...] | None:
+        """The steps in memory, in elements, of what stands for a tensor of the call's.
+
+        None where that lies in the order of its axes, as everything does that is computed here.
+        """
+        return None
+
     def lasts(self, cell: Any) -> bool:
         """Whether a cell was there before this function was staged."""
         return cell.born < self.number  # type: ignore[no-any-return]

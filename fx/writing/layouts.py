@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fx.config import modes
+from fx.graph.named import Named, array_of
 from fx.primitive import Primitive
 from fx.prims.compare import stop_gradient
 from fx.prims.complex import conj, part
 from fx.prims.shape import broadcast_to
+from fx.tape import GradTracer
 from fx.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -43,6 +46,28 @@ def strides_of(array: Any) -> tuple[int, ...] | None:
     return None
 
 
+def steps_of(x: Any) -> tuple[int, ...] | None:
+    """The steps of a tensor in elements, as ``strides_of`` has them, or of what stands for it.
+
+    The function that is being staged is compiled for these alone from then on.
+    """
+    while isinstance(x, GradTracer):
+        x = x.value
+    if type(x) is Tensor:
+        return strides_of(x._a)
+    stage = getattr(x, "stage", None) if type(x) is not Named else modes.stage
+    if stage is not None:
+        return stage.lies(x)  # type: ignore[no-any-return]
+    return strides_of(array_of(x)) if type(x) is Named else None
+
+
+def steps_after(
+    shape: tuple[int, ...], steps: tuple[int, ...] | None, path: Any
+) -> tuple[int, ...] | None:
+    """The steps of what a path of views leads to from a tensor of a shape and steps."""
+    return strides_of(followed(shape, steps, path))
+
+
 def repeats(array: Any) -> bool:
     """Whether an array shows more elements than there are, as what is expanded."""
     spans = sum((n - 1) * abs(step) for n, step in zip(array.shape, array.strides))
@@ -51,7 +76,15 @@ def repeats(array: Any) -> bool:
 
 def layout(family: Family, path: Any) -> Any:
     """An array that lies in memory as a member does."""
-    shape, strides = family.shape, family.strides
+    if modes.stage is not None:
+        for member in family.alive():
+            if type(member) is Named:  # another call may find one there that lies otherwise
+                steps_of(member)
+    return followed(family.shape, family.strides, path)
+
+
+def followed(shape: tuple[int, ...], strides: tuple[int, ...] | None, path: Any) -> Any:
+    """An array at the end of a path from one of this shape and these steps."""
     dtype: Any = np.bool_
     if any(primitive is part for primitive, _ in path):
         dtype = np.complex64  # of which a part is every second number

@@ -13,7 +13,7 @@ from weakref import ref
 
 from numpy import ndarray
 
-from fx.config import writing
+from fx.config import modes, writing
 from fx.graph.named import Named
 from fx.modes import level_here
 from fx.prims.compare import stop_gradient
@@ -21,7 +21,7 @@ from fx.prims.shape import reshape, transpose
 from fx.state import Cell
 from fx.tape import CELL
 from fx.tensor import Tensor, _new
-from fx.writing.layouts import repeats, strides_of
+from fx.writing.layouts import repeats, steps_of, strides_of
 
 _MOST = 16  # members before those that are gone are looked for
 
@@ -99,7 +99,9 @@ class Family:
             self.of_user = isinstance(root, Cell)
             self.array = array
             self.shape = array.shape if root is None else root._shape
-        if type(array) is not ndarray or array.flags.c_contiguous:
+        if modes.stage is not None and root is not None and not self.of_user:
+            self.strides = steps_of(root)
+        elif type(array) is not ndarray or array.flags.c_contiguous:
             self.strides = None
         else:
             self.strides = strides_of(array)

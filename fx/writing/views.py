@@ -35,7 +35,7 @@ from fx.state import Cell
 from fx.tape import CELL, Leaf
 from fx.tensor import Tensor, new_tensor
 from fx.writing.host import is_hosted, memories
-from fx.writing.layouts import layout, lies_as_told, strides_of
+from fx.writing.layouts import layout, lies_as_told, steps_of, strides_of
 from fx.writing.noting import SURELY, Selection, link, start
 from fx.writing.paths import selections
 from fx.writing.records import CUT
@@ -211,7 +211,9 @@ def is_contiguous(self: Any, memory_format: Any = None) -> bool:
     """Whether the elements lie in memory in the order of the axes."""
     record = getattr(self, "_view", None)
     if record is None or record is CUT:
-        return type(self) is not Tensor or _is_in_order(self._a)
+        if type(self) is not Tensor:
+            return modes.stage is None or steps_of(self) is None
+        return _is_in_order(self._a)
     family = record.family
     held = self.read() if self.written else self
     if type(held) is Tensor and lies_as_told(family, held._a):

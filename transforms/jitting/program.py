@@ -257,6 +257,7 @@ class Program:
         gathered: for each leaf whose earlier gradient matters, whether there was one.
         random: whether it draws from a generator.
         written: weak references to the cells that it writes into as a script does.
+        layouts: how the inputs lie of which it asked that (``steps_of`` in ``fx/writing``).
     """
 
     name: str
@@ -273,6 +274,7 @@ class Program:
     random: bool = False
     outward: bool = False  # whether it changes Python's state, or draws from it
     written: list[Any] = field(default_factory=list)
+    layouts: dict[Value, Any] = field(default_factory=dict)
     differentiates: bool = False  # whether .backward() may go on from a result
     calls: int = 0
     plan: Any = None  # the short way of a call, once it is known (fast.py)

@@ -25,6 +25,7 @@ from fx.transforms.jitting.program import (
     lazily,
 )
 from fx.transforms.jitting.signature import Identity, Signature
+from fx.writing.layouts import steps_of
 
 MOST_CHANGES = 4  # of what a function reads, by itself
 
@@ -112,6 +113,14 @@ class Programs:
                 x = source.find(self.function, signature.objects)
                 if not isinstance(x, Tensor) or x.spec != value.spec:
                     return False
+        for value, steps in program.layouts.items():
+            origin: Any = program.sources[value]
+            if type(origin) is Captured:
+                x = origin.find(self.function, signature.objects)
+            else:
+                x = signature.tensors[origin.number]
+            if steps_of(x) != steps:
+                return False
         for owner, had in program.gathered:
             held = self.owner(owner, signature)
             if held is None or (held.grad is not None) != had:

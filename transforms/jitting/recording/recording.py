@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 from weakref import ref
 
+import fx.prims.shape as shape_prims
 from fx import limits
 from fx.config import modes
 from fx.devices import name_of
@@ -28,6 +29,7 @@ from fx.state import Cell
 from fx.tape import grad_tracer
 from fx.tensor import Tensor, new_tensor
 from fx.transforms.jitting.program import (
+    Argument,
     Captured,
     Counted,
     Effect,
@@ -45,6 +47,9 @@ from fx.transforms.jitting.program import (
 from fx.transforms.jitting.recording.elements import ElementRecording
 from fx.transforms.jitting.recording.gradients import PLAIN, GradientRecording, Lifted
 from fx.transforms.jitting.recording.numbers import NumberRecording
+from fx.writing.layouts import steps_after, steps_of
+
+_VIEWS = (shape_prims.transpose, shape_prims.slice, shape_prims.reshape)
 
 
 class Recording(NumberRecording, ElementRecording, GradientRecording, Stage):
@@ -134,6 +139,31 @@ class Recording(NumberRecording, ElementRecording, GradientRecording, Stage):
                 self.capture(x)
         elif x.born < self.number and id(x) not in self.cells and type(x.value) is Tensor:
             self.input(Held(ref(x), x.name), x.value.spec)
+
+    def lies(self, x: Any) -> tuple[int, ...] | None:
+        if type(x) is Named:
+            self.asked(x)
+            value = self.captured.get(id(x), (None, None))[1]
+            return self._noted(value, x) if value in self.program.sources else None
+        if type(x) is StageTracer and x.stage is self:
+            value, path = x.ref, []
+            while (node := value.node) is not None and node.primitive in _VIEWS:
+                path.append((node.primitive, node.params))
+                value = node.inputs[0]
+            source = self.program.sources.get(value)
+            steps = None
+            if type(source) is Argument:
+                steps = self._noted(value, self.call.signature.tensors[source.number])
+            elif type(source) is Held:  # the same object in each call
+                with _Outside(self):
+                    steps = steps_of(getattr(source.cell(), "value", None))
+            return steps_after(value.spec.shape, steps, path[::-1]) if path else steps
+        return None
+
+    def _noted(self, value: Value, x: Any) -> tuple[int, ...] | None:
+        with _Outside(self):
+            found = self.program.layouts[value] = steps_of(x)
+        return found
 
     def capture(self, x: Tensor) -> Value:
         found = self.captured.get(id(x))

@@ -15,6 +15,7 @@ from fx.transforms.jitting.handled import was_sent
 from fx.transforms.jitting.program import Argument, Enclosed, Program
 from fx.transforms.jitting.recording.host import ERRORS, Fits
 from fx.transforms.jitting.signature import holds_state
+from fx.writing.layouts import strides_of
 
 MISS = object()  # what a plan returns where it does not serve a call
 
@@ -60,7 +61,7 @@ def settings(code: Code, program: Program) -> None:
         code.require("not now['lanes'] and now['turn'] is None")
 
 
-def arguments(code: Code, jitted: Any, signature: Any, refused: set[int]) -> None:
+def arguments(code: Code, jitted: Any, program: Program, signature: Any, refused: set[int]) -> None:
     """Check the arguments; the arrays of tensors become ``x0``, ``x1`` …
 
     ``refused`` are the tensors whose arrays the code that runs refuses itself if they are not of
@@ -79,6 +80,8 @@ def arguments(code: Code, jitted: Any, signature: Any, refused: set[int]) -> Non
         code.require(f"treedef == {code.name('treedef', treedef)}")
         if parts:
             code.add(f"({''.join(f'l{i}, ' for i in range(len(parts)))}) = leaves")
+    sources = program.sources
+    asked = {getattr(sources[v], "number", -1): steps for v, steps in program.layouts.items()}
     for i, (kind, place) in enumerate(parts):
         if kind == "tensor":
             spec = signature.tensors[place].spec
@@ -88,6 +91,8 @@ def arguments(code: Code, jitted: Any, signature: Any, refused: set[int]) -> Non
             code.require(f"x{place}.dtype is {dtype} and x{place}.shape == {spec.shape!r}")
             if spec.device != "cpu" or place not in refused:
                 _of_device(code, f"x{place}", spec)
+            if place in asked:
+                _lies(code, f"x{place}", asked[place])
         elif kind == "number":
             kind = code.name("kind", type(signature.numbers[place]))
             code.require(f"type(l{i}) is {kind}")
@@ -99,6 +104,13 @@ def arguments(code: Code, jitted: Any, signature: Any, refused: set[int]) -> Non
             else:
                 code.names[held] = _weakly(signature.objects[place])
                 code.require(f"l{i} is {held}()")
+
+
+def _lies(code: Code, name: str, steps: Any) -> None:
+    """Check how an array lies in memory."""
+    code.names["strides_of"] = strides_of
+    told = f"strides_of({name}) == {steps!r}"
+    code.require(told if steps is not None else f"{name}.flags.c_contiguous or {told}")
 
 
 def _of_device(code: Code, name: str, spec: Any) -> None:
@@ -214,7 +226,7 @@ def or_none(compute: Callable[..., Any]) -> Callable[..., Any]:
     return computed
 
 
-def fetch_input(code: Code, value: Value, source: Any) -> str:
+def fetch_input(code: Code, program: Program, value: Value, source: Any) -> str:
     """The name of the variable that holds the array of an argument or a tensor from outside."""
     if type(source) is Argument:
         return f"x{source.number}"
@@ -227,4 +239,6 @@ def fetch_input(code: Code, value: Value, source: Any) -> str:
     code.add(f"b{i} = t{i}._a")
     code.require(f"b{i}.dtype is {dtype} and b{i}.shape == {spec.shape!r}")
     _of_device(code, f"b{i}", spec)
+    if value in program.layouts:
+        _lies(code, f"b{i}", program.layouts[value])
     return f"b{i}"

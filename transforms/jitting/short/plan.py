@@ -162,7 +162,9 @@ def _write(
     )  # fmt: skip
     settings(code, program)
     read = {s.number for v in graph.inputs if type(s := sources.get(v)) is Argument}
-    arguments(code, jitted, signature, read if getattr(executable, "native", False) else set())
+    arguments(
+        code, jitted, program, signature, read if getattr(executable, "native", False) else set()
+    )
     if program.guards is not None:
         code.names["F"] = jitted.function
         objects = "".join(
@@ -183,7 +185,7 @@ def _write(
             listed.append(leaves[source.number])
             forget.append(f"x{source.number} = None")
         else:
-            listed.append(fetched.get(value) or fetch_input(code, value, source))
+            listed.append(fetched.get(value) or fetch_input(code, program, value, source))
     first = len(graph.outputs) - len(elements_of(program))
     computed = computed_after(code, program, after, before, fetched, first)
     lines, results, outputs, count = results_of(code, finish, fetched, graph, leaves)
