@@ -184,7 +184,9 @@ class Lines(Arrays):
         if array is thing.array and rng.random() < 0.15 and "=" not in line.split("(")[0]:
             name = self.names.new("r")  # what a method in place returns is the tensor
             kept = thing.kept or (thing.parameter and "detach" in path)
-            self.things.append(Thing(array, [name], thing.leaf, thing.grad or grad, kept))
+            self.things.append(
+                Thing(array, [name], thing.leaf, thing.grad or grad, kept, thing.parameter)
+            )
         return Op(name, line, tuple(text.args))
 
     def meta(self) -> Op | None:
