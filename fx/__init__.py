@@ -171,7 +171,7 @@ __version__ = "0.1.0"
 # what loads when it is first asked for ----------------------------------------------------------
 _ROOMS = (
     "fft", "signal", "special", "ndimage", "interpolate", "optimize", "stats", "nn", "optim",
-    "data", "io", "lax", "linalg", "distributed", "testing", "torch",
+    "data", "io", "lax", "linalg", "distributed", "testing", "torch", "tree_util", "flatten_util",
 )  # fmt: skip
 _LAZY = {
     "save": "fx.io",

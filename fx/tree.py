@@ -14,6 +14,7 @@ from weakref import WeakSet
 import optree
 
 from fx.errors import TreeError
+from fx.paths import path_of
 from fx.tensor import Tensor
 
 NAMESPACE = "fx"
@@ -21,6 +22,7 @@ ORDERED = "fx.ordered"  # where a dict's structure is the order of its keys, too
 _LEAF_TYPES: set[type] = {Tensor, int, float, complex, bool, str, bytes}
 _LEAF_CLASSES: WeakSet[type] = WeakSet()  # those of users, which may die
 _NODES: set[type] = set()  # classes that were made nodes here
+_NOTHING = object()
 Treedef = optree.PyTreeSpec
 
 
@@ -102,28 +104,115 @@ def flatten_up_to(treedef: Treedef, tree: Any) -> list[Any]:
         ) from None
 
 
-def reduce(function: Callable[[Any, Any], Any], tree: Any, *initial: Any) -> Any:
-    """Fold the leaves of ``tree`` with ``function``."""
+def reduce(
+    function: Callable[[Any, Any], Any],
+    tree: Any,
+    *initializer: Any,
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> Any:
+    """Fold the leaves of ``tree`` with ``function``, from the first to the last."""
     import functools
 
-    return functools.reduce(function, leaves(tree), *initial)
+    return functools.reduce(function, leaves(tree, is_leaf), *initializer)
 
 
-def all(tree: Any) -> bool:
+def reduce_associative(
+    operation: Callable[[Any, Any], Any],
+    tree: Any,
+    *,
+    identity: Any = _NOTHING,
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> Any:
+    """Combine the leaves of ``tree`` in pairs, and the results in pairs, until one is left.
+
+    Args:
+        operation: associative; takes two neighbours.
+        tree: a pytree.
+        identity: the answer for a tree without leaves.
+        is_leaf: as in ``flatten``.
+
+    Raises:
+        TreeError: for a tree without leaves, if there is no ``identity``.
+
+    Example:
+        >>> import fx
+        >>> fx.tree.reduce_associative(lambda a, b: f"({a}{b})", list("abcde"))
+        '(((ab)(cd))e)'
+    """
+    values = leaves(tree, is_leaf)
+    if not values:
+        if identity is _NOTHING:
+            raise TreeError(
+                "reduce_associative: the tree has no leaves; write identity= for the answer then"
+            )
+        return identity
+    while len(values) > 1:
+        pairs = [operation(*values[i : i + 2]) for i in range(0, len(values) - 1, 2)]
+        values = [*pairs, *values[len(pairs) * 2 :]]
+    return values[0]
+
+
+def all(tree: Any, *, is_leaf: Callable[[Any], bool] | None = None) -> bool:
     """Whether every leaf is true."""
-    return not any(not leaf for leaf in leaves(tree))
+    return not any(not leaf for leaf in leaves(tree, is_leaf))
 
 
-def flatten_with_path(tree: Any) -> tuple[list[tuple[Any, Any]], Treedef]:
-    """Pairs of a path (a tuple of keys) and a leaf, and the structure."""
-    flatten(tree)
-    paths, values, treedef = optree.tree_flatten_with_path(tree, namespace=NAMESPACE)
-    return list(zip(paths, values, strict=True)), treedef
+def broadcast(prefix: Any, tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
+    """A tree of the structure of ``tree`` with the leaves of ``prefix``, each repeated below it.
+
+    Raises:
+        TreeError: if ``prefix`` is no tree that ``tree`` begins with.
+
+    Example:
+        >>> import fx
+        >>> fx.tree.broadcast((0, None), ([1, 2], None))
+        ([0, 0], None)
+    """
+    values, treedef = flatten(prefix, is_leaf)
+    return unflatten(
+        treedef,
+        [
+            map(lambda _, value=value: value, below, is_leaf=is_leaf)
+            for value, below in zip(values, flatten_up_to(treedef, tree), strict=True)
+        ],
+    )
 
 
-def map_with_path(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
+def flatten_with_path(
+    tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> tuple[list[tuple[Any, Any]], Treedef]:
+    """Pairs of a path and a leaf, and the structure.
+
+    A path is a tuple of keys: ``DictKey``, ``SequenceKey``, ``GetAttrKey``, ``FlattenedIndexKey``
+    of ``fx.tree_util``.
+
+    Example:
+        >>> import fx
+        >>> for path, leaf in fx.tree.flatten_with_path({"w": [1, 2]})[0]:
+        ...     print(fx.tree_util.keystr(path), leaf)
+        ['w'][0] 1
+        ['w'][1] 2
+    """
+    flatten(tree, is_leaf)
+    paths, values, treedef = optree.tree_flatten_with_accessor(tree, is_leaf, namespace=NAMESPACE)
+    return [(path_of(path), value) for path, value in zip(paths, values, strict=True)], treedef
+
+
+def leaves_with_path(
+    tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> list[tuple[Any, Any]]:
+    """Pairs of a path and a leaf."""
+    return flatten_with_path(tree, is_leaf)[0]
+
+
+def map_with_path(
+    function: Callable[..., Any],
+    tree: Any,
+    *rest: Any,
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> Any:
     """``map`` with the path as first argument."""
-    pairs, treedef = flatten_with_path(tree)
+    pairs, treedef = flatten_with_path(tree, is_leaf)
     others = [flatten_up_to(treedef, other) for other in rest]
     return unflatten(
         treedef, [function(p, x, *xs) for (p, x), *xs in zip(pairs, *others, strict=True)]
@@ -131,7 +220,19 @@ def map_with_path(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
 
 
 def transpose(outer: Treedef, inner: Treedef, tree: Any) -> Any:
-    """Turn a tree of trees inside out."""
+    """Turn a tree of trees inside out.
+
+    Args:
+        outer: the structure of ``tree`` whose leaves are trees.
+        inner: the structure of those.
+        tree: of ``outer`` outside and ``inner`` inside.
+
+    Example:
+        >>> import fx
+        >>> pairs = [(1, "a"), (2, "b")]
+        >>> fx.tree.transpose(fx.tree.structure([0, 0]), fx.tree.structure((0, 0)), pairs)
+        ([1, 2], ['a', 'b'])
+    """
     return optree.tree_transpose(outer, inner, tree)
 
 
@@ -149,6 +250,12 @@ def register_node(
     """
     for namespace in (NAMESPACE, ORDERED):
         optree.register_pytree_node(cls, flatten_node, unflatten_node, namespace=namespace)
+
+
+def is_node(cls: type) -> bool:
+    """Whether instances of ``cls`` are nodes; of a dataclass that was not met yet, False."""
+    found = optree.register_pytree_node.get(cls, namespace=NAMESPACE)
+    return found is not None
 
 
 def _register_class(cls: type) -> bool:

@@ -190,3 +190,15 @@ from fx.nn.sequences.transformer_layers import (
 from fx.ops.operands import offered as _offered
 
 __all__ = _offered(globals(), "functional", "init", "modules", "utils")
+
+
+def __getattr__(name: str) -> object:
+    from fx.nn import functions
+
+    if name in functions.NAMES:
+        return getattr(functions, name)
+    if name == "initializers":
+        from importlib import import_module
+
+        return import_module("fx.nn.initializers")
+    raise AttributeError(f"module 'fx.nn' has no attribute {name!r}")

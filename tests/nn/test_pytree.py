@@ -43,7 +43,7 @@ def test_leaves_are_the_parameters_by_path():
     leaves, treedef = fx.tree.flatten(model)
     assert all(a is b for a, b in zip(leaves, model.parameters(), strict=True))
     paths = [path for path, _ in fx.tree.flatten_with_path(model)[0]]
-    assert [p[0] for p in paths] == [name for name, _ in model.named_parameters()]
+    assert [p[0].name for p in paths] == [name for name, _ in model.named_parameters()]
     again = fx.tree.unflatten(treedef, leaves)
     assert type(again) is type(model) and again[0] is not model[0]
     assert again[0].weight is model[0].weight
