@@ -243,8 +243,8 @@ def treedef_children(treedef: Treedef) -> list[Treedef]:
 
 
 def treedef_is_leaf(treedef: Treedef) -> bool:
-    """Whether it is the structure of a leaf."""
-    return treedef.is_leaf()
+    """Whether it is the structure of a leaf, of None or of an empty container."""
+    return treedef.num_nodes == 1
 
 
 def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = None) -> bool:
@@ -255,7 +255,7 @@ def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = 
         >>> fx.tree_util.all_leaves([1, "a"]), fx.tree_util.all_leaves([1, (2,)])
         (True, False)
     """
-    return all(treedef_is_leaf(tree_structure(x, is_leaf)) for x in iterable)
+    return all(tree_structure(x, is_leaf).is_leaf() for x in iterable)
 
 
 def is_tree_node(typ: type) -> bool:

@@ -193,12 +193,11 @@ __all__ = _offered(globals(), "functional", "init", "modules", "utils")
 
 
 def __getattr__(name: str) -> object:
-    from fx.nn import functions
+    from importlib import import_module
 
+    if name in ("initializers", "functions"):
+        return import_module(f"fx.nn.{name}")
+    functions = import_module("fx.nn.functions")
     if name in functions.NAMES:
         return getattr(functions, name)
-    if name == "initializers":
-        from importlib import import_module
-
-        return import_module("fx.nn.initializers")
     raise AttributeError(f"module 'fx.nn' has no attribute {name!r}")

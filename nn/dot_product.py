@@ -71,11 +71,6 @@ def dot_product_attention(
             f"got {q.shape}, {k.shape} and {v.shape}"
         )
     rows, columns, heads = q.shape[1], k.shape[1], k.shape[2]
-    if heads == 0 or q.shape[2] % heads:
-        raise ShapeError(
-            f"dot_product_attention: the query's {q.shape[2]} heads are no multiple of the {heads} "
-            f"of the keys"
-        )
     allowed = None if mask is None else argument("dot_product_attention", mask)
     if allowed is not None and allowed.dtype != dtypes.bool_:
         raise DTypeError(

@@ -19,18 +19,20 @@ from fx.nn.dot_product import dot_product_attention as dot_product_attention
 from fx.nn.functional import activation, rectifiers
 from fx.ops.axes import normal_axis, reduced_axes
 from fx.ops.operands import argument, cast, floating
-from fx.ops.pointwise import activations, composed
+from fx.ops.pointwise import activations
 from fx.ops.pointwise.elementwise import sigmoid as sigmoid
 from fx.ops.pointwise.elementwise import tanh as tanh
-from fx.ops.reductions import reduction
+from fx.ops.reductions import reduction, statistics
 from fx.prims.creation import constant_like, iota
+from fx.special.sums import held
+from fx.special.sums import logsumexp as logsumexp
 from fx.tensor import Tensor
 
 relu, relu6 = activations.relu, activation.relu6
 silu = swish = activations.silu
-log_sigmoid, leaky_relu, elu = activation.logsigmoid, activation.leaky_relu, activation.elu
+log_sigmoid, elu = activation.logsigmoid, activation.elu
 celu, selu, mish = rectifiers.celu, rectifiers.selu, rectifiers.mish
-hard_sigmoid, hard_tanh = rectifiers.hardsigmoid, activation.hardtanh
+hard_sigmoid = rectifiers.hardsigmoid
 hard_silu = hard_swish = rectifiers.hardswish
 soft_sign = rectifiers.softsign
 Axes = int | tuple[int, ...] | None
@@ -85,7 +87,8 @@ def softplus(x: Any) -> Tensor:
         >>> fx.nn.softplus(fx.tensor([-100.0, 0.0, 100.0]))
         tensor([3.7835e-44, 6.9315e-01, 1.0000e+02])
     """
-    return composed.logaddexp(floating("softplus", x), 0.0)
+    x = floating("softplus", x)
+    return elementwise.logaddexp(x, constant_like(0.0, x))
 
 
 def gelu(x: Any, approximate: bool = True) -> Tensor:
@@ -101,6 +104,34 @@ def gelu(x: Any, approximate: bool = True) -> Tensor:
         tensor(True)
     """
     return activations.gelu(x, "tanh" if approximate else "none")
+
+
+def leaky_relu(x: Any, negative_slope: Any = 0.01) -> Tensor:
+    """``x`` where it is not negative, ``negative_slope * x`` elsewhere; the slope at 0 is 1.
+
+    Example:
+        >>> import fx
+        >>> fx.nn.leaky_relu(fx.tensor([-1.0, 2.0]), 0.5)
+        tensor([-0.5000,  2.0000])
+    """
+    x = floating("leaky_relu", x)
+    return compare.where(
+        compare.greater_equal(x, constant_like(0.0, x)), x, cast(x * negative_slope, x.dtype)
+    )
+
+
+def hard_tanh(x: Any) -> Tensor:
+    """``x`` held between -1 and 1, where the slope is 1 at both ends.
+
+    Example:
+        >>> import fx
+        >>> fx.nn.hard_tanh(fx.tensor([-3.0, 0.5]))
+        tensor([-1.0000,  0.5000])
+    """
+    x = floating("hard_tanh", x)
+    low, high = constant_like(-1.0, x), constant_like(1.0, x)
+    inside = compare.where(compare.less(x, low), low, x)
+    return compare.where(compare.greater(x, high), high, inside)
 
 
 def glu(x: Any, axis: int = -1) -> Tensor:
@@ -127,7 +158,9 @@ def sparse_plus(x: Any) -> Tensor:
 
 def sparse_sigmoid(x: Any) -> Tensor:
     """The derivative of ``sparse_plus``: 0 below -1, 1 above 1, a line between them."""
-    return activation.hardtanh((floating("sparse_sigmoid", x) + 1.0) * 0.5, 0.0, 1.0)
+    x = floating("sparse_sigmoid", x) + 1.0
+    low = elementwise.maximum(x, constant_like(0.0, x))
+    return elementwise.minimum(low, constant_like(2.0, x)) * 0.5
 
 
 def squareplus(x: Any, b: Any = 4) -> Tensor:
@@ -166,14 +199,6 @@ def log1mexp(x: Any) -> Tensor:
 # along axes -------------------------------------------------------------------------------------
 
 
-def _held(name: str, x: Tensor, where: Any) -> tuple[Tensor, Tensor]:
-    """``where`` as a mask, and -inf in the places that it leaves out."""
-    mask = argument(name, where)
-    if mask.dtype != dtypes.bool_:
-        raise DTypeError(f"{name}: where must be bool, got {mask.dtype.name}; write m != 0")
-    return mask, compare.where(mask, x, constant_like(float("-inf"), x))
-
-
 def softmax(x: Any, axis: Axes = -1, where: Any = None) -> Tensor:
     """``exp(x)`` divided by its sum along axes.
 
@@ -192,8 +217,8 @@ def softmax(x: Any, axis: Axes = -1, where: Any = None) -> Tensor:
         return activations.softmax(x, axis)
     if where is None:
         return elementwise.exp(log_softmax(x, axis))
-    mask, held = _held("softmax", x, where)
-    out = softmax(held, axis)
+    mask, masked = held("softmax", x, where)
+    out = softmax(masked, axis)
     return compare.where(mask, out, constant_like(0.0, out))
 
 
@@ -208,41 +233,10 @@ def log_softmax(x: Any, axis: Axes = -1, where: Any = None) -> Tensor:
     """
     x = floating("log_softmax", x)
     if where is not None:
-        x = _held("log_softmax", x, where)[1]
+        x = held("log_softmax", x, where)[1]
     if isinstance(axis, int):
         return activations.log_softmax(x, axis)
     return x - reduction.logsumexp(x, axis, keepdims=True)
-
-
-def logsumexp(
-    a: Any,
-    axis: Axes = None,
-    b: Any = None,
-    keepdims: bool = False,
-    return_sign: bool = False,
-    where: Any = None,
-) -> Any:
-    """``log(sum(b * exp(a)))`` along axes, without overflow.
-
-    Args:
-        a: any shape.
-        axis: an axis, several or all (None).
-        b: weights that broadcast to ``a``.
-        keepdims: keep the reduced axes, with size 1.
-        return_sign: also give the sign of the sum, and the logarithm of its magnitude.
-        where: bool, broadcast to ``a``: other elements are left out.
-
-    Example:
-        >>> import fx
-        >>> fx.nn.logsumexp(fx.tensor([0.0, 0.0]), b=fx.tensor([1.0, -3.0]), return_sign=True)
-        (tensor(0.6931), tensor(-1.))
-    """
-    from fx.special import logsumexp as weighted
-
-    x = floating("logsumexp", a)
-    if where is not None:
-        x = _held("logsumexp", x, where)[1]
-    return weighted(x, axis=axis, b=b, keepdims=keepdims, return_sign=return_sign)
 
 
 def logmeanexp(x: Any, axis: Axes = None, where: Any = None, keepdims: bool = False) -> Tensor:
@@ -258,7 +252,7 @@ def logmeanexp(x: Any, axis: Axes = None, where: Any = None, keepdims: bool = Fa
     axes = reduced_axes("logmeanexp", axis, x.shape)
     if where is None:
         return total - log(prod([x.shape[i] for i in axes]))
-    mask, _ = _held("logmeanexp", x, where)
+    mask, _ = held("logmeanexp", x, where)
     whole = shape_prims.stretched(mask, x.shape) if mask.shape != x.shape else mask
     count = reduction.sum(cast(whole, x.dtype), axis, keepdims=keepdims)
     return total - elementwise.log(count)
@@ -288,11 +282,11 @@ def standardize(
     """
     x = floating("standardize", x)
     if where is None:
-        mean = reduction.mean(x, axis, keepdims=True) if mean is None else mean
+        mean = statistics.mean(x, axis, keepdims=True) if mean is None else mean
         if variance is None:
-            variance = reduction.mean((x - mean) ** 2, axis, keepdims=True)
+            variance = statistics.mean((x - mean) ** 2, axis, keepdims=True)
     else:
-        mask = cast(_held("standardize", x, where)[0], x.dtype)
+        mask = cast(held("standardize", x, where)[0], x.dtype)
         if mask.shape != x.shape:
             mask = shape_prims.stretched(mask, x.shape)
         count = reduction.sum(mask, axis, keepdims=True)

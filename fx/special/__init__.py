@@ -19,7 +19,6 @@ from fx.ops.pointwise.elementwise import (
     sigmoid,
 )  # fmt: skip
 from fx.ops.pointwise.torch_names import mvlgamma, sinc
-from fx.ops.reductions.reduction import logsumexp
 from fx.special.bessel import (
     airy_ai,
     i0,
@@ -113,6 +112,7 @@ from fx.special.polynomials import (
     shifted_chebyshev_polynomial_w,
 )  # fmt: skip
 from fx.special.rows import *
+from fx.special.sums import logsumexp
 from fx.special.waves import *
 
 expit, psi, gammaln, multigammaln = sigmoid, digamma, lgamma, mvlgamma
