@@ -20,6 +20,7 @@ from fx import dtypes
 from fx.config import modes
 from fx.errors import DTypeError, ShapeError
 from fx.ops.convert import as_tensor
+from fx.ops.indexing.beyond import beyond
 from fx.ops.indexing.getting import getitem
 from fx.ops.indexing.language import Normal, bounds, out_of_range, shown
 from fx.ops.indexing.positions import positioned
@@ -76,16 +77,39 @@ class Place:
         self._x = x.read() if x.level == CELL else x
         self._index = index if modes.stage is None else positioned(x, index)
 
-    def get(self) -> Tensor:
-        """``x[index]``."""
+    def get(
+        self, *, mode: Any = None, fill_value: Any = None, indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+    ) -> Tensor:  # fmt: skip
+        """``x[index]``.
+
+        Args:
+            mode: what becomes of integers that are out of range: None raises, "clip" takes the
+                nearest, "fill" gives ``fill_value``.
+            fill_value: NaN unless told, of integers the one farthest off, of bool True.
+            indices_are_sorted, unique_indices: accepted for JAX's sake.
+
+        Example:
+            >>> import fx
+            >>> fx.tensor([1.0, 2.0]).at[fx.tensor([1, 9])].get(mode="fill", fill_value=0.0)
+            tensor([2., 0.])
+        """
+        if mode is not None:
+            return beyond(self._x, self._index, mode, fill_value, getitem, changes=False)
         return getitem(self._x, self._index)
 
-    def set(self, value: Any) -> Tensor:
+    def set(
+        self, value: Any, *, mode: Any = None, indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+    ) -> Tensor:  # fmt: skip
         """With ``value`` there.
 
         Args:
             value: a number or tensor that broadcasts to the shape of ``x[index]``, of the kind of
                 ``x`` or a lower one.
+            mode: what becomes of integers that are out of range: None raises, "drop" leaves them
+                out, "clip" takes the nearest.
+            indices_are_sorted, unique_indices: accepted for JAX's sake.
 
         Raises:
             ShapeError: if it does not broadcast.
@@ -99,26 +123,48 @@ class Place:
                     [2., 0.]])
         """
         x, index = self._x, self._index
+        if mode is not None:
+            return self._beyond("set", value, mode)
         if type(x) is Tensor and modes.stage is None and is_basic(index):
             value = _cast(x, value, "set")
             if type(value) is Tensor:
                 return _put(x, value, index=index)  # type: ignore[no-any-return]
         return _update("set", x, index, value)
 
-    def add(self, value: Any) -> Tensor:
+    def add(
+        self, value: Any, *, mode: Any = None, indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+    ) -> Tensor:  # fmt: skip
         """With ``value`` added there; arguments and errors as in ``set``."""
+        if mode is not None:
+            return self._beyond("add", value, mode)
         return _update("add", self._x, self._index, value)
 
-    def subtract(self, value: Any) -> Tensor:
+    def subtract(
+        self, value: Any, *, mode: Any = None, indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+    ) -> Tensor:  # fmt: skip
         """With ``value`` subtracted there; arguments and errors as in ``set``."""
+        if mode is not None:
+            return self._beyond("subtract", value, mode)
         return _update("add", self._x, self._index, value, of_value=elementwise.negative)
 
-    def multiply(self, value: Any) -> Tensor:
+    def multiply(
+        self, value: Any, *, mode: Any = None, indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+    ) -> Tensor:  # fmt: skip
         """With what is there multiplied by ``value``; arguments and errors as in ``set``."""
+        if mode is not None:
+            return self._beyond("multiply", value, mode)
         return _update("mul", self._x, self._index, value)
 
-    def divide(self, value: Any) -> Tensor:
+    def divide(
+        self, value: Any, *, mode: Any = None, indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+    ) -> Tensor:  # fmt: skip
         """With what is there divided by ``value``; arguments and errors as in ``set``."""
+        if mode is not None:
+            return self._beyond("divide", value, mode)
         if self._x.dtype not in dtypes.INEXACT:
             raise DTypeError(
                 f"x.at[...].divide: the quotients of {self._x.dtype.name} are no integers; "
@@ -126,17 +172,38 @@ class Place:
             )
         return elementwise.divide(self._x, _update("mul", self._ones(), self._index, value))
 
-    def power(self, value: Any) -> Tensor:
+    def power(
+        self, value: Any, *, mode: Any = None, indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+    ) -> Tensor:  # fmt: skip
         """With what is there raised to ``value``; arguments and errors as in ``set``."""
+        if mode is not None:
+            return self._beyond("power", value, mode)
         return elementwise.power(self._x, _update("mul", self._ones(), self._index, value))
 
-    def min(self, value: Any) -> Tensor:
+    def min(
+        self, value: Any, *, mode: Any = None, indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+    ) -> Tensor:  # fmt: skip
         """With the smaller of what is there and ``value``; arguments and errors as in ``set``."""
+        if mode is not None:
+            return self._beyond("min", value, mode)
         return _update("min", self._x, self._index, value)
 
-    def max(self, value: Any) -> Tensor:
+    def max(
+        self, value: Any, *, mode: Any = None, indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+    ) -> Tensor:  # fmt: skip
         """With the greater of what is there and ``value``; arguments and errors as in ``set``."""
+        if mode is not None:
+            return self._beyond("max", value, mode)
         return _update("max", self._x, self._index, value)
+
+    def _beyond(self, name: str, value: Any, mode: Any) -> Tensor:
+        def act(x: Tensor, index: Any) -> Tensor:
+            return getattr(Place(x, index), name)(value)  # type: ignore[no-any-return]
+
+        return beyond(self._x, self._index, mode, None, act, changes=True)
 
     def apply(self, function: Callable[[Tensor], Any]) -> Tensor:
         """With ``function(x[index])`` there, which must broadcast to its argument's shape.

@@ -17,6 +17,7 @@ import fx.prims.shape as shape_prims
 import fx.prims.sorting as prims
 from fx.dtypes import int32
 from fx.errors import BatchedValueError, DeviceError, ShapeError
+from fx.ops.indexing import sized
 from fx.ops.indexing.language import places_of
 from fx.ops.indexing.views import along
 from fx.ops.operands import (
@@ -109,10 +110,16 @@ def true_places(name: str, mask: Tensor) -> Tensor:
         ) from None
 
 
-def nonzero(x: Any) -> tuple[Tensor, ...]:
+def nonzero(x: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Tensor, ...]:
     """The places of what is not 0, one int64 tensor (count,) an axis, in C order.
 
     The method ``x.nonzero()`` gives one tensor (count, ndim), as PyTorch does.
+
+    Args:
+        x: a tensor with at least one axis.
+        size: how many places are given, as in JAX: the first ones, and then ``fill_value``. No
+            value is asked for under ``jit`` then.
+        fill_value: 0 unless told; a number, or one an axis.
 
     Raises:
         ShapeError: for a tensor without axes.
@@ -123,6 +130,8 @@ def nonzero(x: Any) -> tuple[Tensor, ...]:
         >>> fx.nonzero(fx.tensor([0, 5, 6]))
         (tensor([1, 2]),)
     """
+    if size is not None:
+        return sized.nonzero("nonzero", x, size, fill_value)
     x = argument("nonzero", x)
     if not x.ndim:
         raise ShapeError("nonzero: a tensor of shape () has no places; write fx.reshape(x, (1,))")
@@ -139,8 +148,8 @@ def _coordinates(flat: Tensor, shape: tuple[int, ...]) -> tuple[Tensor, ...]:
     return tuple(out)
 
 
-def argwhere(x: Any) -> Tensor:
-    """The places of what is not 0: (count, ndim) int64, in C order.
+def argwhere(x: Any, *, size: int | None = None, fill_value: Any = None) -> Tensor:
+    """The places of what is not 0: (count, ndim) int64, in C order; ``size`` as of ``nonzero``.
 
     Example:
         >>> import fx
@@ -148,6 +157,11 @@ def argwhere(x: Any) -> Tensor:
         tensor([[0, 1],
                 [1, 0]])
     """
+    if size is not None:
+        columns = list(sized.nonzero("argwhere", x, size, fill_value))
+        return shape_prims.concatenate(
+            *[shape_prims.reshaped(c, (*c.shape, 1)) for c in columns], axis=1
+        )
     x = argument("argwhere", x)
     if type(x) is Tensor and type(x._a) is ndarray:
         return new_tensor(_true_places(x._a))
@@ -174,7 +188,9 @@ def _true_places(x: np.ndarray) -> np.ndarray:
 # selection --------------------------------------------------------------------------------------
 
 
-def where(condition: Any, x: Any = None, y: Any = None) -> Any:
+def where(
+    condition: Any, x: Any = None, y: Any = None, *, size: int | None = None, fill_value: Any = None
+) -> Any:
     """``x`` where the condition holds, ``y`` elsewhere; of one argument, ``nonzero``.
 
     A derivative passes only to what was chosen.
@@ -183,6 +199,7 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
         condition: a bool tensor.
         x, y: tensors or Python scalars, promoted to a common dtype; the shapes of all three
             broadcast.
+        size, fill_value: as of ``nonzero``, for one argument.
 
     Raises:
         DTypeError: if the condition is not bool.
@@ -195,7 +212,7 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     """
     if x is None or y is None:
         if x is y:
-            return nonzero(condition)
+            return nonzero(condition, size=size, fill_value=fill_value)
         raise TypeError("where takes a condition, or a condition and two values")
     if type(condition) is type(x) is type(y) is Tensor and x._a.dtype is y._a.dtype:
         return compare.chosen(boolean("where", condition), x, y)

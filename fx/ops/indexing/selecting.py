@@ -15,6 +15,7 @@ from fx.dtypes import as_dtype, int64
 from fx.errors import DTypeError
 from fx.ops.axes import integer, normal_axis, required_axis
 from fx.ops.convert import as_tensor
+from fx.ops.indexing.beyond import taken_beyond
 from fx.ops.indexing.searching import true_places
 from fx.ops.operands import (
     argument,
@@ -45,7 +46,15 @@ def _indices(name: str, indices: Any, x: Tensor) -> Tensor:
 # whole slices -----------------------------------------------------------------------------------
 
 
-def take(x: Any, indices: Any, axis: int | None = None, *, dim: int | None = None) -> Tensor:
+def take(
+    x: Any,
+    indices: Any,
+    axis: int | None = None,
+    *,
+    dim: int | None = None,
+    mode: str | None = None,
+    fill_value: Any = None,
+) -> Tensor:
     """The slices along an axis that the indices name.
 
     Args:
@@ -53,6 +62,10 @@ def take(x: Any, indices: Any, axis: int | None = None, *, dim: int | None = Non
         indices: integers (*I) in [-n, n).
         axis: the axis; None is enough where there is only one.
         dim: PyTorch's word for ``axis``.
+        mode: what becomes of an index that is out of range: None and "raise" raise, "clip" takes
+            the nearest (the first for all negative ones), "wrap" counts round, "fill" gives
+            ``fill_value``.
+        fill_value: NaN unless told, of integers the one farthest off, of bool True.
 
     Returns:
         (*A, *I, *B).
@@ -69,6 +82,8 @@ def take(x: Any, indices: Any, axis: int | None = None, *, dim: int | None = Non
     """
     x = argument("take", x)
     at = required_axis("take", axis if dim is None else dim, x._shape)
+    if mode is not None:
+        return taken_beyond(x, _indices("take", indices, x), at, mode, fill_value)
     return prims.taken(x, _indices("take", indices, x), at)  # type: ignore[no-any-return]
 
 

@@ -50,6 +50,16 @@ def _shape(name: str, sizes: tuple[Any, ...], shape: Any) -> tuple[int, ...]:
     return out
 
 
+def _beside(sizes: tuple[Any, ...], dtype: Any) -> tuple[tuple[Any, ...], Any]:
+    """``zeros((2, 3), fx.int32)``, as NumPy has it: the shape, and a dtype in the second place."""
+    second = sizes[1]
+    if dtype is not None or isinstance(second, Tensor | np.generic):
+        return sizes, dtype
+    if isinstance(second, str | type) or hasattr(second, "itemsize"):
+        return sizes[:1], dtypes.as_dtype(second)
+    return sizes, dtype
+
+
 def _listed(given: Any) -> str:
     return f"a tensor of shape {given.shape}" if isinstance(given, Tensor) else f"{tuple(given)}"
 
@@ -82,7 +92,8 @@ def zeros(
     """A tensor of zeros.
 
     Args:
-        size: the shape, as one tuple or as several ints; also as ``shape=``.
+        size: the shape, as one tuple or as several ints; also as ``shape=``. A dtype may come after
+            a tuple, as in NumPy.
         dtype: the default dtype unless told.
         device: the default device unless told.
         requires_grad: whether ``.backward()`` accumulates a gradient for it.
@@ -96,6 +107,8 @@ def zeros(
         tensor([[0., 0., 0.],
                 [0., 0., 0.]])
     """
+    if len(size) == 2 and type(size[1]) is not int:
+        size, dtype = _beside(size, dtype)
     return _filled("zeros", _shape("zeros", size, shape), 0, dtype, device, requires_grad)
 
 
@@ -113,6 +126,8 @@ def ones(
         >>> fx.ones((2,), dtype=fx.int64)
         tensor([1, 1])
     """
+    if len(size) == 2 and type(size[1]) is not int:
+        size, dtype = _beside(size, dtype)
     return _filled("ones", _shape("ones", size, shape), 1, dtype, device, requires_grad)
 
 
@@ -130,11 +145,13 @@ def empty(
         >>> fx.empty(2, 0).shape
         (2, 0)
     """
+    if len(size) == 2 and type(size[1]) is not int:
+        size, dtype = _beside(size, dtype)
     return _filled("empty", _shape("empty", size, shape), 0, dtype, device, requires_grad)
 
 
 def full(
-    shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None,
+    shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """A tensor of one value.
@@ -176,7 +193,7 @@ def full(
 
 
 def zeros_like(
-    x: Any, /, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    x: Any, /, dtype: Any = None, *, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """Zeros with the shape, and unless told the dtype and device, of ``x``.
 
@@ -189,7 +206,7 @@ def zeros_like(
 
 
 def ones_like(
-    x: Any, /, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    x: Any, /, dtype: Any = None, *, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """Ones with the shape, and unless told the dtype and device, of ``x``.
 
@@ -202,7 +219,7 @@ def ones_like(
 
 
 def empty_like(
-    x: Any, /, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    x: Any, /, dtype: Any = None, *, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """``fx.empty`` with the shape, and unless told the dtype and device, of ``x``.
 
@@ -215,7 +232,7 @@ def empty_like(
 
 
 def full_like(
-    x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None,
+    x: Any, /, fill_value: Any, dtype: Any = None, *, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """One value with the shape, and unless told the dtype and device, of ``x``.
@@ -273,7 +290,7 @@ def lay_as(out: Tensor, x: Any) -> Tensor:
 
 
 def arange(
-    start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None,
+    start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """The numbers ``start, start + step, ...`` before ``stop``.
@@ -345,8 +362,8 @@ def _iota(
 
 def linspace(
     start: Any, stop: Any, /, num: int = 100, *, dtype: Any = None, device: Any = None,
-    endpoint: bool = True, requires_grad: bool = False,
-) -> Tensor:  # fmt: skip
+    endpoint: bool = True, retstep: bool = False, requires_grad: bool = False,
+) -> Any:  # fmt: skip
     """``num`` numbers from ``start`` to ``stop``, evenly apart; both ends are exact.
 
     Args:
@@ -355,6 +372,7 @@ def linspace(
         dtype: the default dtype unless told, complex where an end is complex.
         device: the default device unless told.
         endpoint: whether ``stop`` is the last of them, or would be the next.
+        retstep: whether to return the distance of neighbours as well, as a number.
         requires_grad: whether ``.backward()`` accumulates a gradient for it.
 
     Raises:
@@ -375,6 +393,13 @@ def linspace(
             f"linspace: start and stop must be numbers or 0-d tensors, got shapes {shapes[0]} and "
             f"{shapes[1]}; write fx.vmap(lambda a, b: fx.linspace(a, b, {num}))(start, stop)"
         )
+    if retstep:
+        gaps = num - 1 if endpoint else num
+        numbers = linspace(
+            start, stop, num, dtype=dtype, device=device, endpoint=endpoint,
+            requires_grad=requires_grad,
+        )  # fmt: skip
+        return numbers, (stop - start) / gaps if gaps > 0 else float("nan")
     if isinstance(start, Tensor) or isinstance(stop, Tensor):
         t = linspace(0.0, 1.0, num, endpoint=endpoint, device=name)
         out = start * (1.0 - t) + stop * t

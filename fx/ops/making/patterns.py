@@ -39,20 +39,19 @@ def _sides(name: str, n: Any, m: Any) -> tuple[int, int]:
 
 
 def eye(
-    n_rows: int,
-    n_cols: int | None = None,
-    /,
-    *,
+    N: int,
+    M: int | None = None,
     k: int = 0,
     dtype: Any = None,
+    *,
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """A matrix with ones on one diagonal.
 
     Args:
-        n_rows: the number of rows.
-        n_cols: the number of columns; as many as rows unless told.
+        N: the number of rows.
+        M: the number of columns; as many as rows unless told.
         k: the diagonal: above the main one where positive.
         dtype: the default dtype unless told.
         device: the default device unless told.
@@ -64,7 +63,7 @@ def eye(
         tensor([[0., 1., 0.],
                 [0., 0., 1.]])
     """
-    n, m = _sides("eye", n_rows, n_cols)
+    n, m = _sides("eye", N, M)
     k = integer("eye", "k", k)
     wanted = default_dtype() if dtype is None else dtypes.as_dtype(dtype)
     where = device_name(device)

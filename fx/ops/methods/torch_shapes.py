@@ -71,9 +71,11 @@ def permute(self: Tensor, *order: Any, dims: Any = None, axes: Any = None) -> Te
     return manipulation.permute_dims(self, sizes(order, "permute") if order != (None,) else None)
 
 
-def transpose(self: Tensor, dim0: int, dim1: int) -> Tensor:
-    """Two axes exchanged."""
-    return manipulation.exchanged("transpose", self, dim0, dim1)
+def transpose(self: Tensor, *axes: Any, **named: Any) -> Tensor:
+    """Two axes exchanged; as in NumPy all of them in another order, in the reverse one for none."""
+    if len(axes) != 2 or named:
+        return manipulation.transpose(self, *axes, **named)
+    return manipulation.exchanged("transpose", self, *axes)
 
 
 def swapaxes(self: Tensor, axis0: int, axis1: int) -> Tensor:

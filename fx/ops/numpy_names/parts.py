@@ -9,6 +9,7 @@ from fx import dtypes
 from fx.errors import ShapeError
 from fx.ops.axes import normal_axis
 from fx.ops.given import listed, sizes
+from fx.ops.indexing import sized
 from fx.ops.making.creation import zeros
 from fx.ops.making.interop import asarray
 from fx.ops.operands import argument, cast
@@ -141,14 +142,16 @@ def trim_zeros(filt: Any, trim: str = "fb") -> Tensor:
 # taken ------------------------------------------------------------------------------------------
 
 
-def flatnonzero(a: Any) -> Tensor:
-    """The numbers, in order, of the elements that are not 0.
+def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Tensor:
+    """The numbers, in order, of the elements that are not 0; ``size`` as of ``nonzero``.
 
     Example:
         >>> import fx
         >>> fx.flatnonzero(fx.tensor([0, 3, 0, 4]))
         tensor([1, 3])
     """
+    if size is not None:
+        return sized.nonzero("flatnonzero", ravel(argument("flatnonzero", a)), size, fill_value)[0]
     return (ravel(argument("flatnonzero", a)) != 0).nonzero(as_tuple=True)[0]  # type: ignore[no-any-return]
 
 

@@ -21,12 +21,15 @@ from fx.quick import quick
 from fx.tensor import Tensor
 
 
-def clip(x: Any, min: Any = None, max: Any = None) -> Tensor:
+def clip(
+    x: Any, min: Any = None, max: Any = None, *, a_min: Any = None, a_max: Any = None
+) -> Tensor:
     """The elements, brought to the nearest of two limits where they lie outside.
 
     Args:
         x: a tensor of any shape.
         min, max: numbers or tensors that broadcast with ``x``, or None for no limit.
+        a_min, a_max: NumPy's words for them.
 
     Returns:
         a tensor of the promoted dtype. At a limit the gradient is that of ``x``; NaN stays NaN.
@@ -41,6 +44,8 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Tensor:
     """
     x = argument("clip", x)
     low = high = None
+    if a_min is not None or a_max is not None:
+        min, max = a_min if min is None else min, a_max if max is None else max
     if min is not None:
         x, low = operands("clip", x, min)
     if max is not None:

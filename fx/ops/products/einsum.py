@@ -16,16 +16,19 @@ import fx.prims.linear as linear
 import fx.prims.reduction as reduction
 import fx.prims.shape as shape_prims
 from fx.config import modes
+from fx.dtypes import as_dtype
 from fx.errors import ShapeError
 from fx.ops.autocasting import lowered
-from fx.ops.operands import promoted, public
+from fx.ops.operands import argument, cast, promoted, public
 from fx.ops.products.matrices import diagonal
 from fx.tensor import Tensor
 
 Labels = tuple[Any, ...]  # a letter, or the number of an axis of the ellipsis counted from its end
 
 
-def einsum(*operands: Any) -> Tensor:
+def einsum(
+    *operands: Any, precision: Any = None, preferred_element_type: Any = None, optimize: Any = True
+) -> Tensor:
     """The sums of products that a specification spells out.
 
     Args:
@@ -34,6 +37,9 @@ def einsum(*operands: Any) -> Tensor:
             broadcast; without ``->`` the result has the letters that occur once, in alphabetical
             order. In place of the specification each tensor may be followed by a list of axis
             numbers, with that of the result last.
+        precision: accepted for JAX's sake: no product rounds its operands here.
+        preferred_element_type: the dtype that the operands are converted to first.
+        optimize: accepted for NumPy's sake: of three operands or more, the order is always chosen.
 
     Raises:
         ShapeError: if the specification does not fit the shapes.
@@ -49,6 +55,9 @@ def einsum(*operands: Any) -> Tensor:
         tensor(5.)
     """
     spec, given = _arguments(operands)
+    if preferred_element_type is not None:
+        wanted = as_dtype(preferred_element_type)
+        given = [cast(argument("einsum", x), wanted) for x in given]
     tensors = promoted("einsum", *given)
     if modes.autocast is not None and _contracts(spec, tensors):
         tensors = lowered(*tensors)

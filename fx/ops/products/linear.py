@@ -13,11 +13,11 @@ import fx.prims.elementwise as elementwise
 import fx.prims.linear as prims
 import fx.prims.shape as shape_prims
 from fx.config import modes
-from fx.dtypes import float32, float64
+from fx.dtypes import as_dtype, float32, float64
 from fx.errors import AxisError, ShapeError
 from fx.ops.autocasting import in_half, lowered
 from fx.ops.axes import normal_axis, ordered_axes
-from fx.ops.operands import operands, public
+from fx.ops.operands import argument, cast, operands, public
 from fx.ops.shapes.manipulation import reshape, swapaxes
 from fx.prims.fused import along, elements
 from fx.prims.reduction import sum
@@ -25,12 +25,16 @@ from fx.quick import quick
 from fx.tensor import Tensor
 
 
-def matmul(x: Any, other: Any) -> Tensor:
+def matmul(
+    x: Any, other: Any, *, precision: Any = None, preferred_element_type: Any = None
+) -> Tensor:
     """The matrix product over the last two axes; leading axes broadcast. ``x @ other`` is the same.
 
     Args:
         x: (*batch, m, k), or (k,).
         other: (*batch, k, n), or (k,).
+        precision: accepted for JAX's sake: no product rounds its operands here.
+        preferred_element_type: the dtype that the operands are converted to first.
 
     Returns:
         (*batch, m, n), without the axis of what was a vector.
@@ -43,6 +47,8 @@ def matmul(x: Any, other: Any) -> Tensor:
         >>> fx.matmul(fx.tensor([[1.0, 2.0], [3.0, 4.0]]), fx.tensor([1.0, 1.0]))
         tensor([3., 7.])
     """
+    if preferred_element_type is not None:
+        x, other = _in_dtype("matmul", preferred_element_type, x, other)
     if modes.autocast is not None:
         x, other = lowered(x, other)
     if not (type(x) is type(other) is Tensor and x._a.dtype is other._a.dtype):
@@ -50,6 +56,10 @@ def matmul(x: Any, other: Any) -> Tensor:
     if type(x) is type(other) is Tensor and x._a.ndim > 1 and other._a.ndim > 1:
         return prims.matmul(x, other)
     return _product("matmul", x, other)
+
+
+def _in_dtype(name: str, dtype: Any, *xs: Any) -> list[Tensor]:
+    return [cast(argument(name, x), as_dtype(dtype)) for x in xs]
 
 
 def _product(name: str, x: Tensor, y: Tensor) -> Tensor:
@@ -130,12 +140,15 @@ def mv(x: Any, vec: Any) -> Tensor:
     return _product("mv", *_ranked("mv", x, vec, (2, 1)))
 
 
-def dot(x: Any, tensor: Any) -> Tensor:
+def dot(
+    x: Any, tensor: Any, *, precision: Any = None, preferred_element_type: Any = None
+) -> Tensor:
     """The sum of products over the last axis of ``x`` and the last but one (or only) of ``tensor``.
 
     Args:
         x: (*A, k), or a scalar.
         tensor: (k,) or (*B, k, n), or a scalar.
+        precision, preferred_element_type: as of ``matmul``.
 
     Returns:
         (*A,) or (*A, *B, n), as ``numpy.dot``.
@@ -148,6 +161,8 @@ def dot(x: Any, tensor: Any) -> Tensor:
         >>> fx.dot(fx.tensor([1.0, 2.0]), fx.tensor([3.0, 4.0]))
         tensor(11.)
     """
+    if preferred_element_type is not None:
+        x, tensor = _in_dtype("dot", preferred_element_type, x, tensor)
     x, tensor = operands("dot", x, tensor)
     shape, other = x._shape, tensor._shape
     if not shape or not other:
@@ -169,14 +184,18 @@ _sum_of_products = quick(
 )  # fmt: skip
 
 
-def vdot(x: Any, other: Any) -> Tensor:
-    """The sum of the products of all elements, those of ``x`` conjugated.
+def vdot(
+    x: Any, other: Any, *, precision: Any = None, preferred_element_type: Any = None
+) -> Tensor:
+    """The sum of the products of all elements, those of ``x`` conjugated; see ``matmul``.
 
     Example:
         >>> import fx
         >>> fx.vdot(fx.tensor([1.0, 2.0]), fx.tensor([3.0, 4.0]))
         tensor(11.)
     """
+    if preferred_element_type is not None:
+        x, other = _in_dtype("vdot", preferred_element_type, x, other)
     x, other = operands("vdot", x, other)
     return vecdot(reshape(x, (-1,)), reshape(other, (-1,)))
 
@@ -215,14 +234,18 @@ def vecdot(x1: Any, x2: Any, /, axis: int = -1, *, dim: int | None = None) -> Te
     return shape_prims.reshaped(out, out.shape[:-2])
 
 
-def inner(x: Any, other: Any) -> Tensor:
-    """The sums of products over the last axes: (*A, k) and (*B, k) give (*A, *B).
+def inner(
+    x: Any, other: Any, *, precision: Any = None, preferred_element_type: Any = None
+) -> Tensor:
+    """The sums of products over the last axes: (*A, k) and (*B, k) give (*A, *B); see ``matmul``.
 
     Example:
         >>> import fx
         >>> fx.inner(fx.tensor([1.0, 2.0]), fx.tensor([3.0, 4.0]))
         tensor(11.)
     """
+    if preferred_element_type is not None:
+        x, other = _in_dtype("inner", preferred_element_type, x, other)
     x, other = operands("inner", x, other)
     if not x.ndim or not other.ndim:
         return elementwise.multiply(x, other)
@@ -251,7 +274,10 @@ _products = quick(elements("outer", lambda x, y: x * y, torch_name="Mul"), tenso
 
 
 @in_half
-def tensordot(x1: Any, x2: Any, axes: Any = 2, *, dims: Any = None) -> Tensor:
+def tensordot(
+    x1: Any, x2: Any, axes: Any = 2, *, dims: Any = None, precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Tensor:  # fmt: skip
     """The sums of products over several axes of each operand at once.
 
     Args:
@@ -259,6 +285,7 @@ def tensordot(x1: Any, x2: Any, axes: Any = 2, *, dims: Any = None) -> Tensor:
         axes: how many of the last axes of ``x1`` go with the first of ``x2``, or a pair of
             sequences that name them.
         dims: PyTorch's word for ``axes``.
+        precision, preferred_element_type: as of ``matmul``.
 
     Returns:
         a tensor with the other axes of ``x1``, then those of ``x2``.
@@ -271,6 +298,8 @@ def tensordot(x1: Any, x2: Any, axes: Any = 2, *, dims: Any = None) -> Tensor:
         >>> fx.tensordot(fx.ones((2, 3, 4)), fx.ones((3, 4, 5)), 2).shape
         (2, 5)
     """
+    if preferred_element_type is not None:
+        x1, x2 = _in_dtype("tensordot", preferred_element_type, x1, x2)
     x, y = operands("tensordot", x1, x2)
     axes = axes if dims is None else dims
     if isinstance(axes, int):

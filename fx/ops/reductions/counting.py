@@ -29,13 +29,17 @@ from fx.tensor import Tensor
 # occurrences ------------------------------------------------------------------------------------
 
 
-def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Tensor:
+def bincount(
+    x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None
+) -> Tensor:
     """How often each of 0, 1, 2 ... occurs in a vector, or the sum of the weights of each.
 
     Args:
         x: (n,) non-negative integers.
         weights: (n,), or None for counts.
         minlength: the least length of the result.
+        length: its length, as in JAX: greater numbers are left out, negative ones count as 0, and
+            no value is asked for under ``jit``.
 
     Raises:
         DTypeError: if ``x`` is not an integer tensor.
@@ -52,15 +56,28 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Tensor:
         raise DTypeError(f"bincount takes integers, got {x.spec!r}; write x.astype(fx.int64)")
     if x.ndim != 1:
         raise ShapeError(f"bincount takes a vector, got shape {x.shape}; write x.reshape(-1)")
-    length = integer("bincount", "minlength", minlength)
-    if length < 0:
-        raise ShapeError(f"bincount: minlength must not be negative, got {length}")
+    least = integer("bincount", "minlength", minlength)
+    if least < 0:
+        raise ShapeError(f"bincount: minlength must not be negative, got {least}")
+    if length is not None:
+        return _of_length(x, weights, integer("bincount", "length", length))
     if weights is None:
-        return _counted(x, length)  # type: ignore[no-any-return]
+        return _counted(x, least)  # type: ignore[no-any-return]
     source = argument("bincount", weights)
     if source._dtype not in dtypes.FLOATING:
         source = source.astype(dtypes.float64)
-    return _added_up(x, source, length)
+    return _added_up(x, source, least)
+
+
+def _of_length(x: Tensor, weights: Any, length: int) -> Tensor:
+    """The counts of 0, 1 … length - 1; one class more takes what is greater."""
+    wide = cast(x, dtypes.int64)
+    if weights is None:
+        source = full((x._shape[0],), 1, dtype=dtypes.int64, device=x.device)
+    else:
+        source = argument("bincount", weights)
+    start = zeros((length + 1,), dtype=source._dtype, device=x.device)
+    return start.scatter_add(0, wide.clamp(0, length), source)[:length]  # type: ignore[no-any-return]
 
 
 def _added_up(x: Tensor, source: Tensor, length: int) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from math import prod
 from typing import Any
 
 import fx.prims.compare as compare
@@ -49,6 +50,11 @@ def _accumulate(
     shape = (*x._shape[:at], 1, *x._shape[at + 1 :])
     first = full(shape=shape, value=initial, dtype=x._dtype, device=x.device.name)
     return shape_prims.concatenate(first, out, axis=at)
+
+
+def _in_a_row(name: str, x: Any) -> Tensor:
+    x = argument(name, x)
+    return x if x.ndim == 1 else shape_prims.reshaped(x, (prod(x._shape),))
 
 
 def cumulative_sum(
@@ -108,6 +114,8 @@ def cumulative_prod(
 def cumsum(x: Any, axis: int | None = None, dtype: Any = None, *, dim: int | None = None) -> Tensor:
     """``cumulative_sum`` by PyTorch's name, which adds unsigned integers up in int64.
 
+    Without an axis the elements are taken in C order, as in NumPy.
+
     Example:
         >>> import fx
         >>> fx.cumsum(fx.tensor([[1, 2], [3, 4]]), axis=0)
@@ -115,6 +123,8 @@ def cumsum(x: Any, axis: int | None = None, dtype: Any = None, *, dim: int | Non
                 [4, 6]])
     """
     axis = axis if dim is None else dim
+    if axis is None:
+        x = _in_a_row("cumsum", x)
     return _accumulate("cumsum", prims.cumsum, x, axis, dtype, unsigned=int64)
 
 
@@ -129,6 +139,8 @@ def cumprod(
         tensor([1., 2., 6.])
     """
     axis = axis if dim is None else dim
+    if axis is None:
+        x = _in_a_row("cumprod", x)
     return _accumulate("cumprod", prims.cumprod, x, axis, dtype, unsigned=int64)
 
 

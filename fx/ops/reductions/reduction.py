@@ -31,6 +31,7 @@ from fx.ops.operands import (
 )  # fmt: skip
 from fx.ops.pointwise import complex_rows
 from fx.ops.reductions.found import shown
+from fx.ops.reductions.masked import flag, reduced
 from fx.primitive import Primitive, Rule
 from fx.quick import quick
 from fx.tensor import Tensor
@@ -43,6 +44,8 @@ _TOTAL_DOC = """The {word} of the elements along axes.
         keepdims: keep the reduced axes, with size 1.
         dtype: the dtype to compute in.
         dim, keepdim: PyTorch's words for ``axis`` and ``keepdims``.
+        where: bool, broadcast to ``x``: what counts.
+        initial: a number that comes first.
 
     Raises:
         AxisError: if an axis is out of range.
@@ -74,7 +77,14 @@ def total(
         *,
         dim: Axis = None,
         keepdim: bool = False,
+        where: Any = None,
+        initial: Any = None,
     ) -> Tensor:
+        if keepdims is not False:
+            keepdims = flag(name, keepdims)
+        if where is not None or initial is not None:
+            axis, keep = axis if dim is None else dim, keepdims or keepdim
+            return reduced(name, function, x, axis, keep, where, initial, dtype=dtype)
         if type(x) is not Tensor:
             x = argument(name, x)
         if dtype is not None:
@@ -105,6 +115,8 @@ _REDUCED_DOC = """{sentence}
         axis: the axes to reduce, all of them for None.
         keepdims: keep the reduced axes, with size 1.
         dim, keepdim: PyTorch's words for ``axis`` and ``keepdims``.
+        where: bool, broadcast to ``x``: what counts.
+        initial: a number that comes first; ``max`` and ``min`` need one beside ``where``.
 
     Raises:
         AxisError: if an axis is out of range.{more}
@@ -134,7 +146,14 @@ def _reduction(
         *,
         dim: Axis = None,
         keepdim: bool = False,
+        where: Any = None,
+        initial: Any = None,
     ) -> Tensor:
+        if keepdims is not False:
+            keepdims = flag(name, keepdims)
+        if where is not None or initial is not None:
+            axis, keep = axis if dim is None else dim, keepdims or keepdim
+            return reduced(prim.name, function, x, axis, keep, where, initial)
         x = check(name, x)
         if dim is not None:
             axis = dim

@@ -17,7 +17,9 @@ import fx.prims.indexing as indexing
 import fx.prims.shape as shape_prims
 import fx.prims.sorting as sorting
 from fx.dtypes import COMPLEX, bool_, int64
+from fx.errors import ShapeError
 from fx.ops.axes import normal_axis
+from fx.ops.indexing import sized
 from fx.ops.indexing.searching import true_places
 from fx.ops.indexing.views import along
 from fx.ops.operands import argument, cast, flattened, iota, operands, public
@@ -188,6 +190,8 @@ def unique(
     axis: int | None = None,
     *,
     dim: int | None = None,
+    size: int | None = None,
+    fill_value: Any = None,
 ) -> Any:
     """The unique elements, or the unique slices along an axis, in PyTorch's form.
 
@@ -198,6 +202,9 @@ def unique(
         return_counts: whether to return how often each occurs as well.
         axis: the axis whose slices are compared; None compares elements.
         dim: PyTorch's word for ``axis``.
+        size: how many elements are given, as in JAX: the smallest ones, and then ``fill_value``. No
+            value is asked for under ``jit`` then.
+        fill_value: the smallest element unless told.
 
     Returns:
         the values, or a tuple ``(values, inverse, counts)`` of what was asked for.
@@ -210,6 +217,10 @@ def unique(
     """
     x = argument("unique", x)
     axis = axis if dim is None else dim
+    if size is not None:
+        if axis is not None:
+            raise ShapeError("unique: size= is for elements, without an axis")
+        return sized.unique(x, size, fill_value, return_inverse, return_counts)
     if axis is None:
         rows, runs = _runs("unique", x)
         shape: tuple[int, ...] = x._shape

@@ -24,6 +24,7 @@ from fx.ops.convert import as_tensor
 from fx.ops.indexing.views import along
 from fx.ops.operands import argument, averaged, cast, floating, public
 from fx.ops.pointwise.composed import lerp
+from fx.ops.reductions.masked import flag, mask_of
 from fx.ops.reductions.ordering import ranked_of
 from fx.ops.reductions.reduction import sum, total
 from fx.primitive import Rule
@@ -33,6 +34,7 @@ from fx.prims.fused import fuse
 from fx.prims.lengths import deviation, root
 from fx.prims.norms import variance
 from fx.quick import quick
+from fx.staged_number import StagedNumber
 from fx.tensor import Tensor
 
 # means and variances ----------------------------------------------------------------------------
@@ -52,6 +54,7 @@ def mean(
     *,
     dim: Axis = None,
     keepdim: bool = False,
+    where: Any = None,
 ) -> Tensor:
     """The arithmetic mean along axes; NaN of nothing.
 
@@ -61,6 +64,7 @@ def mean(
         keepdims: keep the reduced axes, with size 1.
         dtype: the dtype to compute in.
         dim, keepdim: PyTorch's words for ``axis`` and ``keepdims``.
+        where: bool, broadcast to ``x``: what counts.
 
     Raises:
         DTypeError: for integers and bool.
@@ -73,7 +77,11 @@ def mean(
     """
     if dtype is not None or type(x) is not Tensor or x._a.dtype.kind != "f":
         x = averaged("mean", x, dtype)
+    if keepdims is not False:
+        keepdims = flag("mean", keepdims)
     axes = normal_axes("mean", axis if dim is None else dim, x._shape)
+    if where is not None:
+        return _under_mask("mean", x, axes, keepdims or keepdim, where)
     return _mean(x, axes, keepdims or keepdim)
 
 
@@ -143,6 +151,44 @@ def _of_complex(
     return root(found) if of is _deviation_of else found
 
 
+def _correction(name: str, correction: Any, ddof: Any) -> float:
+    """What is subtracted from the count.
+
+    Raises:
+        TypeError: if it is no number: NumPy has ``dtype`` in its place.
+    """
+    found = correction if ddof is None else ddof
+    if isinstance(found, bool | int | float | np.number) or type(found) is StagedNumber:
+        return found  # type: ignore[return-value]
+    raise TypeError(
+        f"{name}: the argument after the axis is correction, a number, got {found!r:.60}; "
+        f"write correction= (or ddof=), dtype= and keepdims= by name"
+    )
+
+
+def _under_mask(
+    name: str, x: Tensor, axes: tuple[int, ...], keepdims: bool, where: Any, correction: float = 0
+) -> Tensor:
+    """The mean, variance or deviation of the elements where a mask holds."""
+    given = x._dtype
+    if given.itemsize == 2:
+        wide = cast(x, dtypes.float32)
+        return cast(_under_mask(name, wide, axes, keepdims, where, correction), given)
+    mask = mask_of(name, x, where)
+    held = compare.where(mask, x, constant_like(0.0, x))
+    count = sum(cast(mask, x._dtype), axes, True)
+    out = sum(held, axes, True) / count
+    if name != "mean":
+        apart = compare.where(mask, x - out, constant_like(0.0, x))
+        square = elementwise.square(elementwise.abs(apart))
+        freedom = elementwise.maximum(count - correction, constant_like(0.0, count))
+        out = sum(square, axes, True) / freedom
+        out = root(out) if name == "std" else out
+    if keepdims:
+        return out
+    return shape_prims.reshaped(out, tuple([n for i, n in enumerate(x._shape) if i not in axes]))
+
+
 _variance_of = quick(variance, "axes", "keepdims", "freedom")
 _deviation_of = quick(deviation, "axes", "keepdims", "freedom")
 
@@ -156,6 +202,8 @@ def var(
     dim: Axis = None,
     keepdim: bool = False,
     dtype: Any = None,
+    ddof: float | None = None,
+    where: Any = None,
 ) -> Tensor:
     """The variance along axes: the mean squared distance from the mean.
 
@@ -167,6 +215,8 @@ def var(
         keepdims: keep the reduced axes, with size 1.
         dim, keepdim: PyTorch's words for ``axis`` and ``keepdims``.
         dtype: the dtype to compute in.
+        ddof: NumPy's word for ``correction``.
+        where: bool, broadcast to ``x``: what counts.
 
     Raises:
         DTypeError: for integers and bool.
@@ -178,7 +228,14 @@ def var(
         tensor(1.)
     """
     x = argument("var", x)
+    if ddof is not None or type(correction) not in (int, float):
+        correction = _correction("var", correction, ddof)
+    if keepdims is not False:
+        keepdims = flag("var", keepdims)
     axes = normal_axes("var", axis if dim is None else dim, x._shape)
+    if where is not None:
+        x = averaged("var", x, dtype)
+        return _under_mask("var", x, axes, keepdims or keepdim, where, correction)
     return _spread(_variance_of, "var", x, axes, correction, keepdims or keepdim, dtype)
 
 
@@ -191,6 +248,8 @@ def std(
     dim: Axis = None,
     keepdim: bool = False,
     dtype: Any = None,
+    ddof: float | None = None,
+    where: Any = None,
 ) -> Tensor:
     """The standard deviation along axes, the root of ``var``; its gradient is 0 where it is 0.
 
@@ -200,7 +259,14 @@ def std(
         tensor(2.)
     """
     x = argument("std", x)
+    if ddof is not None or type(correction) not in (int, float):
+        correction = _correction("std", correction, ddof)
+    if keepdims is not False:
+        keepdims = flag("std", keepdims)
     axes = normal_axes("std", axis if dim is None else dim, x._shape)
+    if where is not None:
+        x = averaged("std", x, dtype)
+        return _under_mask("std", x, axes, keepdims or keepdim, where, correction)
     return _spread(_deviation_of, "std", x, axes, correction, keepdims or keepdim, dtype)
 
 

@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 
+import fx.prims.cumulative as cumulative
 import fx.prims.indexing as indexing
 import fx.prims.shape as prims
+import fx.prims.sorting as sorting
 from fx.dtypes import int64
 from fx.errors import ShapeError
 from fx.ops.axes import integer, new_axis, normal_axis, sizes
 from fx.ops.convert import as_tensor
 from fx.ops.indexing.positions import Within
 from fx.ops.indexing.views import along, pieces, rows
-from fx.ops.operands import argument, own, promoted, public, same_view, viewed
+from fx.ops.operands import argument, iota, own, promoted, public, same_view, viewed
 from fx.ops.shapes.manipulation import ravel, reshape
 from fx.prims.fused import fuse
 from fx.quick import quick_joint
@@ -306,7 +308,29 @@ def narrow(
 # repeat -----------------------------------------------------------------------------------------
 
 
-def repeat(x: Any, repeats: Any, axis: int | None = None, *, dim: int | None = None) -> Tensor:
+def _repeated_to(x: Tensor, repeats: Any, axis: int, total: int) -> Tensor:
+    """Each element of an axis several times, as many as fit into a size that is known."""
+    size, n = integer("repeat", "total_repeat_length", total), x._shape[axis]
+    counts = argument("repeat", as_tensor(repeats, dtype=int64, device=x.device))
+    if counts._shape not in ((), (1,), (n,)):
+        raise ShapeError(
+            f"repeat: counts of shape {counts.shape} must be one, or one for each of the {n} "
+            f"places along axis {axis} of {x.shape}"
+        )
+    counts = prims.stretched(prims.reshaped(counts, counts._shape or (1,)), (n,))
+    ends = cumulative.cumsum(counts, axis=0, reverse=False)
+    places = sorting.searchsorted(ends, iota(size, x), side="right")
+    return indexing.taken(x, places.clamp(0, max(n - 1, 0)), axis)
+
+
+def repeat(
+    x: Any,
+    repeats: Any,
+    axis: int | None = None,
+    *,
+    dim: int | None = None,
+    total_repeat_length: int | None = None,
+) -> Tensor:
     """Each element several times in a row.
 
     Args:
@@ -315,6 +339,8 @@ def repeat(x: Any, repeats: Any, axis: int | None = None, *, dim: int | None = N
             must be known: not inside ``vmap`` over them).
         axis: the axis; None repeats the flattened tensor.
         dim: PyTorch's word for ``axis``.
+        total_repeat_length: the size of the axis of the result, as in JAX: what is more is left
+            out, the last element fills up what is less, and no count is asked for under ``jit``.
 
     Raises:
         ShapeError: if the counts do not fit the axis, or are negative.
@@ -332,6 +358,8 @@ def repeat(x: Any, repeats: Any, axis: int | None = None, *, dim: int | None = N
     if axis is None:
         x, axis = ravel(x), 0
     at = normal_axis("repeat", axis, x._shape)
+    if total_repeat_length is not None:
+        return _repeated_to(x, repeats, at, total_repeat_length)
     if isinstance(repeats, (tuple, list)):
         counts = list(sizes((repeats,), "repeat_interleave"))
     elif isinstance(repeats, int | float | np.generic | StagedNumber):

@@ -248,15 +248,49 @@ def swapaxes(x: Any, axis1: int, axis2: int) -> Tensor:
     return exchanged("swapaxes", x, axis1, axis2)
 
 
-def transpose(x: Any, axis1: int, axis2: int) -> Tensor:
-    """Two axes exchanged.
+def transpose(x: Any, *axes: Any, **named: Any) -> Tensor:
+    """Two axes exchanged, as in PyTorch, or all axes in another order, as in NumPy.
+
+    Args:
+        x: a tensor of any shape.
+        axes: two axes, which are exchanged; or a permutation of all axes as one tuple or as three
+            ints or more; nothing for the reverse order. Also ``axes=``, or ``axis1=, axis2=``.
+
+    Raises:
+        AxisError: if an axis is out of range, or is named twice.
 
     Example:
         >>> import fx
         >>> fx.transpose(fx.ones((2, 3, 4)), 0, 2).shape
         (4, 3, 2)
+        >>> fx.transpose(fx.ones((2, 3, 4)), (1, 2, 0)).shape
+        (3, 4, 2)
     """
-    return exchanged("transpose", x, axis1, axis2)
+    if len(axes) != 2 or named:
+        return _transposed(x, axes, named)
+    return exchanged("transpose", x, *axes)
+
+
+def _transposed(x: Any, axes: tuple[Any, ...], named: dict[str, Any]) -> Tensor:
+    for first, second in (("axis1", "axis2"), ("dim0", "dim1"), ("axis0", "axis1")):
+        told = [*axes, *[named[n] for n in (first, second)[len(axes) :] if n in named]]
+        if len(told) == 2 and len(axes) + len(named) == 2:
+            return exchanged("transpose", x, *told)
+    wanted = axes
+    if set(named) == {"axes"} and not axes:
+        wanted = (named["axes"],)
+    elif named:
+        raise TypeError(
+            f"transpose takes two axes, or axes= for the order of all, got {sorted(named)}; "
+            f"write fx.transpose(x, 0, 1)"
+        )
+    if len(wanted) == 1 and (wanted[0] is None or hasattr(wanted[0], "__iter__")):
+        wanted = () if wanted[0] is None else tuple(wanted[0])
+    x = viewed("transpose", x)
+    rank = len(x._shape)
+    if not wanted:
+        return same_view(x) if rank < 2 else prims.transposed(x, tuple(range(rank))[::-1])
+    return permute_dims(x, wanted)
 
 
 def exchanged(name: str, x: Any, axis1: int, axis2: int) -> Tensor:
