@@ -184,6 +184,8 @@ _LAZY = {
     "P": "fx.distributed",
     "PartitionSpec": "fx.distributed",
     "shard_map": "fx.distributed",
+    "pure_callback": "fx.callbacks",
+    "io_callback": "fx.callbacks",
 }
 
 
@@ -199,6 +201,11 @@ def __getattr__(name: str):
     if name in NAMES:
         found = globals()[name] = getattr(import_module(NAMES[name]), name)
         return found
+    jax_names = import_module("fx.jax_names")
+    if name in jax_names.SAME:
+        return jax_names.found(name)
+    if name in jax_names.LACKING:
+        raise AttributeError(f"module 'fx' has no attribute {name!r}: {jax_names.LACKING[name]}")
     raise AttributeError(f"module 'fx' has no attribute {name!r}{_near(name)}")
 
 

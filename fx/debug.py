@@ -16,6 +16,7 @@ from __future__ import annotations
 import builtins
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import fx.prims.shape as shape_prims
@@ -81,7 +82,7 @@ class _Tensor:
 _TENSOR = _Tensor()
 
 
-class _Staged(Primitive):
+class Staged(Primitive):
     """One that is staged where its arguments are known, too: it has its effect in each call."""
 
     __slots__ = ()
@@ -93,7 +94,7 @@ class _Staged(Primitive):
         return super().__call__(*args, **params)
 
 
-debug_print = _Staged(  # no results: it is kept for its effect
+debug_print = Staged(  # no results: it is kept for its effect
     "debug_print", cpu=_show, multiple=True, effectful="print", differentiable=False,
     spec=lambda *specs, **params: (),
     jvp=NOT_DIFFERENTIABLE,
@@ -131,6 +132,34 @@ def print(template: str, *args: Any, **kwargs: Any) -> None:
             fixed.append(value if _is_constant(value) else str(value))
     device = tensors[0].device.name if tensors else "cpu"
     debug_print(*tensors, template=template, fixed=tuple(fixed), names=tuple(kwargs), device=device)
+
+
+def callback(
+    function: Callable[..., Any], *args: Any, ordered: bool = False, **kwargs: Any
+) -> None:
+    """Call a Python function when the values are there, for what it does.
+
+    Args:
+        function: takes NumPy arrays in the place of tensors and numbers; what it gives is dropped.
+        args, kwargs: pytrees of tensors and numbers.
+        ordered: accepted for JAX's sake: calls and prints always keep their order.
+
+    Source: ``jax.debug.callback``.
+
+    Example:
+        >>> import fx
+        >>> largest = []
+        >>> @fx.jit
+        ... def f(x):
+        ...     fx.debug.callback(lambda a: largest.append(float(a)), x.max())
+        ...     return x * 2
+        >>> y = f(fx.tensor([1.0, 2.0]))
+        >>> largest
+        [2.0]
+    """
+    from fx.callbacks import called_for_effect
+
+    called_for_effect(function, args, kwargs)
 
 
 def _is_constant(x: Any) -> bool:

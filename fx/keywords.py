@@ -19,6 +19,7 @@ from fx.frames import is_internal, variables
 from fx.wording import called
 
 _UNEXPECTED = re.compile(r"^([\w.<>]+)\(\) got an unexpected keyword argument '(\w+)'$")
+_DTYPE = re.compile(r"^'numpy\.dtypes\.(\w+)DType' object is not callable$")
 _ROOMS = (
     "fx.torch", "fx", "fx.nn.functional", "fx.nn", "fx.optim", "fx.optim.lr_scheduler", "fx.data",
     "fx.nn.init", "fx.nn.utils",
@@ -27,7 +28,17 @@ _ROOMS = (
 
 def with_right_ones(error: BaseException, trace: TracebackType | None) -> None:
     """Let a ``TypeError`` about a keyword of fx's functions say which ones there are."""
-    found = _UNEXPECTED.match(str(error)) if type(error) is TypeError else None
+    if type(error) is not TypeError:
+        return
+    called_dtype = _DTYPE.match(str(error))
+    if called_dtype is not None:
+        name = called_dtype[1].lower()
+        error.args = (
+            f"fx.{name} is a dtype and no function; write fx.tensor(x, dtype=fx.{name}) or "
+            f"x.astype(fx.{name})",
+        )
+        return
+    found = _UNEXPECTED.match(str(error))
     if found is None:
         return
     frames = []

@@ -34,13 +34,14 @@ def _factors(x: Tensor, upper: bool) -> tuple[Tensor, Tensor]:
     return factor, info
 
 
-def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
+def cholesky(x: Any, /, *, upper: bool = False, lower: bool | None = None) -> Tensor:
     """The lower triangular L with a positive diagonal and x = L L^H.
 
     Args:
         x: (*B, n, n), Hermitian and positive definite; the triangle of the result is read alone.
             The derivative is that along Hermitian matrices.
         upper: the upper triangular U with x = U^H U instead.
+        lower: the opposite of ``upper``, as SciPy has it (whose default is False, of other rooms).
 
     Returns:
         (*B, n, n), of the dtype of ``x``.
@@ -58,6 +59,7 @@ def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
         tensor([[2., 0.],
                 [1., 3.]])
     """
+    upper = upper if lower is None else not lower
     factor, info = _factors(square("linalg.cholesky", x), upper)
     factor = verified(factor, info, words=_words("linalg.cholesky"))
     return adjoint(factor) if upper else factor

@@ -217,6 +217,11 @@ def dim(self: Tensor) -> int:
     return len(self._shape)
 
 
+def block_until_ready(self: Tensor) -> Tensor:
+    """Itself: what a function gives is there when it returns."""
+    return self
+
+
 def numel(self: Tensor) -> int:
     """The number of elements."""
     return prod(self._shape)
@@ -318,6 +323,7 @@ def attach() -> None:
         "copy": interop.clone,
         "ndimension": dim,
         "nelement": numel,
+        "block_until_ready": block_until_ready,
         "new_tensor": _new_like(interop.tensor),
         "new_full": _new_of_shape(creation.full),
         "new_zeros": _new_of_shape(creation.zeros),

@@ -112,18 +112,20 @@ def _correction(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, float]:
 def var(
     self: Tensor, dim: Axis = None, unbiased: bool | None = None, keepdim: bool = False, *,
     correction: float | None = None, axis: Axis = None, keepdims: bool = False,
+    ddof: float | None = None,
 ) -> Tensor:  # fmt: skip
     """The variance along axes, with the unbiased divisor n - 1 unless told."""
-    dim, correction = _correction(dim, unbiased, correction)
+    dim, correction = _correction(dim, unbiased, correction if ddof is None else ddof)
     return statistics.var(self, axis if dim is None else dim, correction, keepdim or keepdims)
 
 
 def std(
     self: Tensor, dim: Axis = None, unbiased: bool | None = None, keepdim: bool = False, *,
     correction: float | None = None, axis: Axis = None, keepdims: bool = False,
+    ddof: float | None = None,
 ) -> Tensor:  # fmt: skip
     """The standard deviation along axes, with the unbiased divisor n - 1 unless told."""
-    dim, correction = _correction(dim, unbiased, correction)
+    dim, correction = _correction(dim, unbiased, correction if ddof is None else ddof)
     return statistics.std(self, axis if dim is None else dim, correction, keepdim or keepdims)
 
 

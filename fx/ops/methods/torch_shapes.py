@@ -138,8 +138,11 @@ def expand_as(self: Tensor, other: Tensor) -> Tensor:
     return manipulation.broadcast_to(self, argument("expand_as", other).shape)
 
 
-def repeat(self: Tensor, *counts: Any, repeats: Any = None) -> Tensor:
-    """The whole tensor several times along each axis."""
+def repeat(self: Tensor, *counts: Any, repeats: Any = None, axis: int | None = None) -> Tensor:
+    """The whole tensor several times along each axis; with ``axis``, as NumPy, each slice of it."""
+    if axis is not None:
+        told = counts[0] if len(counts) == 1 else repeats
+        return joining.repeat(self, counts if told is None else told, axis)
     times = sizes(counts if repeats is None else (repeats,), "repeat")
     if len(times) < self.ndim:
         raise ShapeError(f"x.repeat{times} needs a count for each of the axes of {self.shape}")
