@@ -20,6 +20,7 @@ from fx.compiler.maps import (
 )
 from fx.compiler.nest import Nest, canonical
 from fx.compiler.pairs import PARTS, Pair, computed, constant, stored
+from fx.compiler.quotients import by_row, quotient
 from fx.dtypes import COMPLEX, bfloat16, bool_, float16, float32, float64, int64, real_of
 from fx.graph.ir import Node, Value
 
@@ -157,6 +158,8 @@ class _Builder:
         args = [self.value(u, broadcast(index, u.spec.shape), guard) for u in node.inputs]
         if dtype in COMPLEX or any(type(a) is Pair for a in args):
             return computed(nest, name, args, dtype, node.params)
+        if name == "divide" and by_row(node):
+            return quotient(nest, *args, dtype)
         return nest.op(name, args, dtype, tuple(node.params.items()))
 
     def _load(self, v: Value, index: Map, guard: int | None) -> Any:

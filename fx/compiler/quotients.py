@@ -1,53 +1,56 @@
-"""Quotients by what is the same for a whole row: one reciprocal, and products."""
+"""Quotients by what is the same for a whole row: one reciprocal, and products.
+
+Which quotients these are the graph says, and not the loops of a kernel. A kernel computes again
+what another one has computed, and what compares the two, as the derivative of a maximum does, needs
+the same bits of both.
+"""
 
 from __future__ import annotations
 
-import math
 from typing import Any
-
-import numpy as np
 
 from fx.compiler.nest import NAMES, Nest
 from fx.dtypes import bool_
+from fx.graph.ir import Node, Value
 
 _RANGE = {"float32": 2.0**60, "float64": 2.0**500}
 
 
-def with_reciprocals(nest: Nest) -> None:
-    """Replace x / r by (x * (1 / (r * s))) * s, if r is known before the innermost loop runs.
+def by_row(node: Node) -> bool:
+    """Whether a quotient is taken as a product: all of a row is divided by one number.
+
+    One that is known stays a divisor: its quotients are rounded once, as they are eagerly.
+    """
+    shape = node.out.spec.shape
+    return (
+        NAMES.get(node.out.spec.dtype) in _RANGE
+        and bool(shape)
+        and shape[-1] > 1
+        and _repeats(node.inputs[1], 1)
+    )
+
+
+def _repeats(value: Value, place: int) -> bool:
+    """Whether a value that varies is the same along an axis, counted from the end."""
+    shape = value.spec.shape
+    if value.constant is not None:
+        return False
+    node = value.node
+    name = "" if node is None else node.primitive.name
+    if name == "full":
+        return False
+    if name == "broadcast_to" and node is not None:
+        return _repeats(node.inputs[0], place)
+    return len(shape) < place or shape[-place] == 1
+
+
+def quotient(nest: Nest, x: int, r: int, dtype: Any) -> int:
+    """x / r as (x * (1 / (r * s))) * s.
 
     s is 1, or a power of two that brings r to where its reciprocal is a normal number. The result
     is within 1.5 ulp, and what it should be at zeros, infinities and NaN.
     """
-    inner = frozenset(nest.rows or nest.outer[-1:])
-    deps = nest.loops_of()
-    wanted = [
-        e.kind == "op" and e.name == "divide" and NAMES[e.dtype] in _RANGE
-        and deps[i] & inner and not deps[e.args[1]] & inner
-        for i, e in enumerate(nest.exprs)
-    ]  # fmt: skip
-    if not any(wanted):
-        return
-    exprs, nest.exprs, nest.table = nest.exprs, [], {}
-    place: list[int] = []
-    for e, changes in zip(exprs, wanted):
-        args = [place[a] for a in e.args]
-        if changes:
-            place.append(_quotient(nest, args[0], args[1], e.dtype))
-        else:
-            place.append(nest.expr(e.kind, e.name, args, e.data, e.dtype))
-    nest.outputs = [(w, f, place[e]) for w, f, e in nest.outputs]
-    nest.sinks = [(w, f, place[e], name) for w, f, e, name in nest.sinks]
-
-
-def _quotient(nest: Nest, x: int, r: int, dtype: Any) -> int:
     limit = _RANGE[NAMES[dtype]]
-    divisor = nest.exprs[r]
-    if divisor.kind == "const":
-        value = float(np.frombuffer(divisor.data, dtype=dtype)[0])
-        if not 1.0 / limit < abs(value) < limit or not math.isfinite(value):
-            return nest.op("divide", (x, r), dtype)
-        return nest.op("multiply", (x, nest.constant(1.0 / value, dtype)), dtype)
     size = nest.op("abs", (r,), dtype)
     large = nest.op("greater", (size, nest.constant(limit, dtype)), bool_)
     small = nest.op("less", (size, nest.constant(1.0 / limit, dtype)), bool_)

@@ -15,7 +15,6 @@ from fx.compiler.group import Group, Opaque
 from fx.compiler.halves import halves
 from fx.compiler.merge import Kernel, merge, without_unread
 from fx.compiler.plan import plan_of
-from fx.compiler.quotients import with_reciprocals
 from fx.compiler.step import Schedule, Step, python_step
 from fx.compiler.target import Target
 from fx.graph.ir import Graph, Node, Value
@@ -99,7 +98,6 @@ def loop_steps(kernel: Kernel, target: Target) -> list[Step]:
     name = f"loop: {', '.join(sorted(kernel.names))}"
     lines = sorted(kernel.lines)
     found: list[Step] = []
-    with_reciprocals(kernel.nest)
     for nest, reads, writes in halves(kernel.nest, kernel.reads, kernel.writes, target):
         found.append(target.loop(plan_of(nest, target), reads, writes, name, lines))
     for following in kernel.after:

@@ -21,7 +21,10 @@ ROOMS = (
 )  # fmt: skip
 APART = {
     "fx": "fx",
+    "fx.callbacks": "ops",
     "fx.debug": "ops",
+    "fx.flatten_util": "ops",
+    "fx.jax_names": "ops",
     "fx.run": "distributed",
     **{
         f"fx.distributed.checkpoint{name}": "io"

@@ -11,6 +11,7 @@ from fx.errors import DTypeError, ShapeError, TreeError
 from fx.frames import user_line
 from fx.levels import Tracer
 from fx.ops.convert import as_tensor
+from fx.paths import keystr
 from fx.prims.compare import astype
 from fx.staged_number import StagedNumber
 from fx.tape import CELL
@@ -70,7 +71,7 @@ def path_of(treedef: Treedef, index: int, root: str) -> str:
     marked = tree.unflatten(treedef, list(range(treedef.num_leaves)))
     for path, mark in tree.flatten_with_path(marked)[0]:
         if mark == index:
-            return root + "".join([f".{k}" if hasattr(k, "name") else f"[{k!r}]" for k in path])
+            return root + keystr(path)
     return root
 
 

@@ -71,11 +71,13 @@ def permute(self: Tensor, *order: Any, dims: Any = None, axes: Any = None) -> Te
     return manipulation.permute_dims(self, sizes(order, "permute") if order != (None,) else None)
 
 
-def transpose(self: Tensor, *axes: Any, **named: Any) -> Tensor:
+def transpose(
+    self: Tensor, dim0: Any = None, dim1: Any = None, *more: int, axes: Any = None
+) -> Tensor:
     """Two axes exchanged; as in NumPy all of them in another order, in the reverse one for none."""
-    if len(axes) != 2 or named:
-        return manipulation.transpose(self, *axes, **named)
-    return manipulation.exchanged("transpose", self, *axes)
+    if type(dim1) is not int or more or axes is not None:
+        return manipulation.transposed(self, dim0, dim1, more, axes)
+    return manipulation.exchanged("transpose", self, dim0, dim1)
 
 
 def swapaxes(self: Tensor, axis0: int, axis1: int) -> Tensor:

@@ -248,13 +248,15 @@ def swapaxes(x: Any, axis1: int, axis2: int) -> Tensor:
     return exchanged("swapaxes", x, axis1, axis2)
 
 
-def transpose(x: Any, *axes: Any, **named: Any) -> Tensor:
+def transpose(x: Any, axis1: Any = None, axis2: Any = None, *more: int, axes: Any = None) -> Tensor:
     """Two axes exchanged, as in PyTorch, or all axes in another order, as in NumPy.
 
     Args:
         x: a tensor of any shape.
-        axes: two axes, which are exchanged; or a permutation of all axes as one tuple or as three
-            ints or more; nothing for the reverse order. Also ``axes=``, or ``axis1=, axis2=``.
+        axis1, axis2: two axes, which are exchanged.
+        more: where there are, all of these are a permutation of the axes of ``x``.
+        axes: a permutation as a tuple, which may also stand in the place of ``axis1``; without any
+            argument the order is reversed.
 
     Raises:
         AxisError: if an axis is out of range, or is named twice.
@@ -266,26 +268,23 @@ def transpose(x: Any, *axes: Any, **named: Any) -> Tensor:
         >>> fx.transpose(fx.ones((2, 3, 4)), (1, 2, 0)).shape
         (3, 4, 2)
     """
-    if len(axes) != 2 or named:
-        return _transposed(x, axes, named)
-    return exchanged("transpose", x, *axes)
+    if type(axis2) is not int or more or axes is not None:
+        return transposed(x, axis1, axis2, more, axes)
+    return exchanged("transpose", x, axis1, axis2)
 
 
-def _transposed(x: Any, axes: tuple[Any, ...], named: dict[str, Any]) -> Tensor:
-    for first, second in (("axis1", "axis2"), ("dim0", "dim1"), ("axis0", "axis1")):
-        told = [*axes, *[named[n] for n in (first, second)[len(axes) :] if n in named]]
-        if len(told) == 2 and len(axes) + len(named) == 2:
-            return exchanged("transpose", x, *told)
-    wanted = axes
-    if set(named) == {"axes"} and not axes:
-        wanted = (named["axes"],)
-    elif named:
+def transposed(x: Any, axis1: Any, axis2: Any, more: tuple[int, ...], axes: Any) -> Tensor:
+    """``transpose`` of other arguments than two plain ints."""
+    if axes is None and axis1 is not None and axis2 is not None and not more:
+        return exchanged("transpose", x, axis1, axis2)
+    given = [axis for axis in (axis1, axis2, *more) if axis is not None]
+    if axes is not None and given:
         raise TypeError(
-            f"transpose takes two axes, or axes= for the order of all, got {sorted(named)}; "
-            f"write fx.transpose(x, 0, 1)"
+            "transpose takes two axes, or axes= for the order of all; write fx.transpose(x, 0, 1)"
         )
-    if len(wanted) == 1 and (wanted[0] is None or hasattr(wanted[0], "__iter__")):
-        wanted = () if wanted[0] is None else tuple(wanted[0])
+    if len(given) == 1 and hasattr(given[0], "__iter__"):
+        axes, given = given[0], []
+    wanted = tuple(given if axes is None else axes)
     x = viewed("transpose", x)
     rank = len(x._shape)
     if not wanted:
@@ -445,4 +444,4 @@ def broadcast_arrays(*arrays: Any) -> list[Tensor]:
 broadcast_tensors = broadcast_arrays
 
 
-__all__ = public(globals(), but=("along", "exchanged", "stretched"))
+__all__ = public(globals(), but=("along", "exchanged", "stretched", "transposed"))

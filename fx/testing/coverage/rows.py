@@ -26,6 +26,14 @@ LISTS: dict[str, tuple[str, ...]] = {
     "torch.fft": ("fx.torch.fft",),
     "torch.special": ("fx.torch.special",),
     "torch.masked": ("fx.torch.masked",),
+    "jax": ("fx",),
+    "jax.nn": ("fx.nn",),
+    "jax.nn.initializers": ("fx.nn.initializers",),
+    "jax.random": ("fx.random",),
+    "jax.tree": ("fx.tree",),
+    "jax.tree_util": ("fx.tree_util",),
+    "jax.flatten_util": ("fx.flatten_util",),
+    "jax.ops": ("fx.ops",),
     "jax.numpy": ("fx",),
     "jax.lax": ("fx.lax",),
     "jax.scipy": ("fx.{0}", "fx"),
@@ -46,6 +54,17 @@ _OF_JAX = (
      r"|_shape_tuple$|^rng_bit_generator$", "internal", "an object of JAX's compiler"),
     (r"sharding|^(psend|precv|pshuffle|pswapaxes|psum_scatter|all_to_all|ragged_all_to_all)$",
      "device", "several devices"),
+    (r"^(array_garbage_collection_guard|auto_pcast|allow_f16_reductions|check_tracer_leaks|closure_convert"
+     r"|checking_leaks|debug_key_reuse|effects_barrier|enable_checks|enable_custom_prng|empty_ref"
+     r"|ensure_compile_time_eval|explain_cache_misses|free_ref|freeze|jax2tf_.*|legacy_prng_key"
+     r"|live_arrays|log_compiles|make_user_context|named_call|new_ref|no_execution|no_tracing|ref"
+     r"|numpy_(dtype|rank)_promotion|print_environment_info|remove_size_one_mesh_axis_from_type"
+     r"|softmax_custom_jvp|thread_guard|threefry_partitionable|transfer_guard.*|copy_to_host_async"
+     r"|default_prng_impl|default_matmul_precision|debug_infs|fwd_and_bwd|random_gamma_p|key_impl"
+     r"|get_scaled_dot_general_config|default_device|default_backend|clear_caches|enable_x64)$",
+     "internal", "JAX's own"),
+    (r"^(pmap|smap|reshard|set_mesh|make_mesh|make_array_from_.*|make_array_.*|host_.*|process_.*"
+     r"|local_devices|typeof|scaled_dot_general|scaled_matmul)$", "device", "several devices"),
     (r"^(platform_dependent|random_gamma_grad|get_printoptions|printoptions)$",
      "internal", "JAX's own"),
 )  # fmt: skip
