@@ -7,8 +7,10 @@ its float64 numbers, rounded. float16 and bfloat16 are the float32 numbers, roun
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import sqrt
+from math import nan, sqrt
 from typing import Any
+
+import numpy as np
 
 import fx.prims.compare as compare
 import fx.prims.draws as draws
@@ -20,7 +22,9 @@ from fx.ops.operands import SCALARS, argument, cast
 from fx.ops.pointwise.complex_numbers import view_as_complex
 from fx.prims.creation import constant, constant_like
 from fx.prims.families import broadcast_shapes
+from fx.prims.special import erfc, ndtri
 from fx.random.keys import as_key, sample_shape
+from fx.seen import TorchDType
 from fx.tensor import Tensor
 
 Shape = int | tuple[int, ...]
@@ -70,6 +74,13 @@ def parameter(name: str, value: Any, dtype: Any, device: str) -> Tensor:
     return cast(argument(name, value), dtype)
 
 
+class Rows:
+    """Something with a shape, for ``joint_shape``."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.shape = shape
+
+
 def _shape_of(x: Any) -> tuple[int, ...]:
     return x._shape if isinstance(x, Tensor) else x.shape  # type: ignore[no-any-return]
 
@@ -94,6 +105,17 @@ def joint_shape(name: str, shape: Any, *parameters: Any) -> tuple[int, ...]:
     return wanted
 
 
+def is_high(name: str, mode: str | None) -> bool:
+    """Whether JAX's ``mode`` asks for 64 bits a sample.
+
+    Raises:
+        ValueError: if it is none.
+    """
+    if mode not in (None, "low", "high"):
+        raise ValueError(f"{name}: mode is 'low' or 'high', got {mode!r}; leave it out")
+    return mode == "high"
+
+
 def _standard(name: str, key: Any, shape: Any, dtype: Any) -> Tensor:
     return draws.random_draw(
         as_key(name, key),
@@ -103,9 +125,68 @@ def _standard(name: str, key: Any, shape: Any, dtype: Any) -> Tensor:
     )
 
 
+def is_dtype(x: Any) -> bool:
+    """Whether a value can only be meant as a dtype."""
+    return isinstance(x, (np.dtype, type, str, TorchDType))
+
+
+def other_names(name: str, low: Any, high: Any, minval: Any, maxval: Any) -> tuple[Any, Any]:
+    """JAX's names of two bounds.
+
+    Raises:
+        TypeError: if a bound is missing, or was also given by its other name.
+    """
+    for own, other, value, given in (
+        ("low", "minval", low, minval), ("high", "maxval", high, maxval),
+    ):  # fmt: skip
+        if value is not None and given is not None:
+            raise TypeError(f"{name}: {own} and {other} are two names of one bound; give one")
+        if value is None and given is None:
+            raise TypeError(f"{name}: {own} (or {other}) is missing; write {own}=...")
+    return low if minval is None else minval, high if maxval is None else maxval
+
+
+def _bounds_and_dtype(
+    low: Any, high: Any, dtype: Any, minval: Any, maxval: Any
+) -> tuple[Any, Any, Any]:
+    """The arguments of ``uniform``, also in JAX's order: dtype, minval, maxval.
+
+    Raises:
+        TypeError: where they could be meant in either order, or a bound was given twice.
+    """
+    if is_dtype(low):
+        if dtype is None and not _is(high, 1):
+            raise TypeError(
+                f"uniform: after the dtype {low!r} one bound alone could be either; write "
+                f"fx.random.uniform(key, shape, dtype=..., minval=..., maxval=...)"
+            )
+        if is_dtype(dtype):
+            raise TypeError(f"uniform: two dtypes, {low!r} and {dtype!r}; give one")
+        if dtype is None:
+            low, high, dtype = 0.0, 1.0, low
+        else:
+            low, high, dtype = high, dtype, low
+    elif is_dtype(high):
+        raise TypeError(
+            f"uniform: high is a number or a tensor, got {high!r}; write dtype={high!r}"
+        )
+    low = None if minval is not None and _is(low, 0) else low
+    high = None if maxval is not None and _is(high, 1) else high
+    return *other_names("uniform", low, high, minval, maxval), dtype
+
+
+def _numbers(x: Any, y: Any) -> bool:
+    return type(x) in SCALARS and type(y) in SCALARS
+
+
+def _is(x: Any, number: int) -> bool:
+    return type(x) in SCALARS and x == number
+
+
 def uniform(
-    key: Tensor, shape: Shape | None = None, low: Any = 0.0, high: Any = 1.0, dtype: Any = None
-) -> Tensor:
+    key: Tensor, shape: Shape | None = None, low: Any = 0.0, high: Any = 1.0, dtype: Any = None, *,
+    minval: Any = None, maxval: Any = None,
+) -> Tensor:  # fmt: skip
     """Uniform samples in [low, high).
 
     A float32 in [0, 1) is a multiple of 2 ** -24, a float64 of 2 ** -53.
@@ -116,9 +197,13 @@ def uniform(
         low, high: numbers or tensors that broadcast to ``shape``; derivatives pass through them.
         dtype: floating; the default dtype, or that of ``low`` and ``high`` where they are tensors.
             Of complex numbers both parts are drawn from numbers ``low`` and ``high``.
+        minval, maxval: JAX's names of ``low`` and ``high``. Its order is taken too: ``(key, shape,
+            dtype)`` and ``(key, shape, dtype, minval, maxval)``.
 
     Raises:
         DTypeError, ShapeError: if ``key`` is no key, or shapes or dtypes do not fit.
+        TypeError: if a bound or the dtype was given twice, or after a dtype in JAX's place one
+            bound alone.
 
     Example:
         >>> import fx
@@ -127,6 +212,8 @@ def uniform(
                 [ 0.9195,  0.0859]])
     """
     key = as_key("uniform", key)
+    if minval is not None or maxval is not None or not _numbers(low, high):
+        low, high, dtype = _bounds_and_dtype(low, high, dtype, minval, maxval)
     dtype = floating_dtype("uniform", dtype, (low, high), dtypes.INEXACT)
     shape = joint_shape("uniform", shape, low, high)
     if dtype in dtypes.COMPLEX:
@@ -159,10 +246,12 @@ def normal(
         shape: the shape of the samples; None takes that of ``mean`` and ``std``.
         mean, std: numbers or tensors that broadcast to ``shape``; derivatives pass through them.
         dtype: floating; the default dtype, or that of ``mean`` and ``std`` where they are tensors.
-            Of complex numbers each part has half the variance.
+            Of complex numbers each part has half the variance. It is also taken where JAX has it,
+            as the third argument.
 
     Raises:
         DTypeError, ShapeError: if ``key`` is no key, or shapes or dtypes do not fit.
+        TypeError: if a dtype stands in the place of ``std``, or there are two.
 
     Source: Wichura, algorithm AS 241, Applied Statistics 37 (1988).
 
@@ -172,6 +261,13 @@ def normal(
         tensor([ 9.4597, 10.8894,  9.8989])
     """
     key = as_key("normal", key)
+    if not _numbers(mean, std) and (is_dtype(mean) or is_dtype(std)):
+        if is_dtype(std) or not _is(std, 1) or dtype is not None:
+            raise TypeError(
+                f"normal takes (key, shape, mean, std, dtype) or (key, shape, dtype), got mean "
+                f"{mean!r}, std {std!r}, dtype {dtype!r}; write dtype=..., mean=..., std=..."
+            )
+        mean, dtype = 0.0, mean
     dtype = floating_dtype("normal", dtype, (mean, std), dtypes.INEXACT)
     shape = joint_shape("normal", shape, mean, std)
     if dtype in dtypes.COMPLEX:
@@ -191,18 +287,21 @@ def moved(z: Tensor, mean: Any, std: Any) -> Tensor:
 
 
 def truncated_normal(
-    key: Tensor, lower: float, upper: float, shape: Shape = (), dtype: Any = None
+    key: Tensor, lower: Any, upper: Any, shape: Shape | None = None, dtype: Any = None
 ) -> Tensor:
     """Standard normal samples under the condition that they lie in [lower, upper].
 
     Args:
         key: uint32 (6,).
-        lower, upper: Python numbers, lower < upper; infinite ones leave that side open.
-        shape: the shape of the samples.
-        dtype: floating, the default dtype unless told.
+        lower, upper: lower < upper, infinite ones leave that side open: numbers, or tensors that
+            broadcast to ``shape``; derivatives pass through tensors. Where lower < upper does not
+            hold of tensors the samples are NaN.
+        shape: the shape of the samples; None takes that of ``lower`` and ``upper``.
+        dtype: floating; the default dtype, or that of ``lower`` and ``upper`` where they are
+            tensors.
 
     Raises:
-        ValueError: unless lower < upper.
+        ValueError: unless lower < upper, of numbers.
         DTypeError, ShapeError: if ``key`` is no key, or shape or dtype is none.
 
     Example:
@@ -211,16 +310,46 @@ def truncated_normal(
         >>> bool((x >= 1.0).all()), bool((x <= 2.0).all())
         (True, True)
     """
+    key = as_key("truncated_normal", key)
+    dtype = floating_dtype("truncated_normal", dtype, (lower, upper))
+    shape = joint_shape("truncated_normal", shape, lower, upper)
+    if isinstance(lower, Tensor) or isinstance(upper, Tensor):
+        return _between_tensors(key, lower, upper, shape, dtype)
     a, b = float(lower), float(upper)
     if not a < b:
         raise ValueError(f"truncated_normal: lower must be less than upper, got {lower}, {upper}")
-    return draws.random_truncated_normal(
-        as_key("truncated_normal", key),
-        lower=a,
-        upper=b,
-        shape=sample_shape("truncated_normal", shape),
-        dtype=floating_dtype("truncated_normal", dtype),
-    )
+    return draws.random_truncated_normal(key, lower=a, upper=b, shape=shape, dtype=dtype)
+
+
+def _between_tensors(
+    key: Tensor, lower: Any, upper: Any, shape: tuple[int, ...], dtype: Any
+) -> Tensor:
+    """Truncated normal samples by the words that bounds that are numbers get, in float64."""
+    e = draws.random_draw(
+        key, family="exponential", shape=shape, dtype=dtypes.float64 if dtype == dtypes.float64
+        else dtypes.float32,
+    )  # fmt: skip
+    u = elementwise.exp(elementwise.negative(cast(e, dtypes.float64)))
+    device = u.device.name
+    a, b = (parameter("truncated_normal", v, dtypes.float64, device) for v in (lower, upper))
+    mirrored = compare.greater(a, constant_like(0.0, a))  # probabilities near 0 are precise
+    low = compare.where(mirrored, elementwise.negative(b), a)
+    high = compare.where(mirrored, elementwise.negative(a), b)
+    below, above = _area(low), _area(high)
+    p = elementwise.add(below, elementwise.multiply(u, elementwise.subtract(above, below)))
+    x = ndtri(p)
+    x = compare.where(mirrored, elementwise.negative(x), x)
+    ordered = compare.less(a, b)
+    x = compare.where(ordered, x, constant_like(nan, x))
+    # rounding may leave the interval, in the dtype of the samples as well
+    least, most = (cast(compare.stop_gradient(v), dtype) for v in (a, b))
+    return elementwise.minimum(elementwise.maximum(cast(x, dtype), least), most)
+
+
+def _area(x: Tensor) -> Tensor:
+    """Under the standard normal curve up to x."""
+    root = constant_like(-sqrt(0.5), x)
+    return elementwise.multiply(erfc(elementwise.multiply(x, root)), constant_like(0.5, x))
 
 
 def exponential(key: Tensor, shape: Shape = (), dtype: Any = None) -> Tensor:
@@ -239,20 +368,28 @@ def exponential(key: Tensor, shape: Shape = (), dtype: Any = None) -> Tensor:
     return _standard("exponential", key, shape, dtype)
 
 
-def gumbel(key: Tensor, shape: Shape = (), dtype: Any = None) -> Tensor:
+def gumbel(key: Tensor, shape: Shape = (), dtype: Any = None, mode: str | None = None) -> Tensor:
     """Standard Gumbel samples, of the largest of many: -log(-log u).
 
     Args:
         key: uint32 (6,).
         shape: the shape of the samples.
         dtype: floating, the default dtype unless told.
+        mode: ``"high"`` draws words of 64 bits for narrow dtypes, too: events rarer than 2 ** -32
+            come with their probability. ``"low"`` or None do not.
+
+    Raises:
+        ValueError: for another ``mode``.
 
     Example:
         >>> import fx
         >>> fx.random.gumbel(fx.random.key(0), (2, 3)).shape
         (2, 3)
     """
-    return _standard("gumbel", key, shape, dtype)
+    if not is_high("gumbel", mode):
+        return _standard("gumbel", key, shape, dtype)
+    wanted = floating_dtype("gumbel", dtype)
+    return cast(_standard("gumbel", key, shape, dtypes.float64), wanted)
 
 
 def laplace(key: Tensor, shape: Shape = (), dtype: Any = None) -> Tensor:

@@ -3,7 +3,7 @@
 Which words an element gets is the contract of every backend. A draw of k words an element reads
 ``random_bits`` of shape (k, *shape): the first plane holds the highest words. A float32 draw takes
 one plane and a float64 draw two, so the float32 numbers are the float64 numbers, rounded. The
-rejection samplers are described in ``irregular/rejection.py``.
+rejection samplers are described in ``irregular/rejection.py`` and ``trials.py``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TRUNCATED = {"float16": np.uint32(0xFFFFE000), "bfloat16": np.uint32(0xFFFF0000
 PRICE = {  # nanoseconds a sample
     "bits": 0.6, "uniform": 0.8, "normal": 2.0, "exponential": 2.5, "gumbel": 4.0, "laplace": 2.5,
     "logistic": 2.5, "truncated": 12.0, "below2": 2.2, "below4": 3.4, "gamma": 40.0,
-    "poisson": 60.0,
+    "poisson": 60.0, "binomial": 60.0, "multinomial": 60.0,
 }  # fmt: skip
 MOST_SHUFFLED = 1 << 20  # places that fit beside 44 random bits
 
@@ -180,34 +180,56 @@ def random_gamma(
     key: np.ndarray, alpha: np.ndarray, *, shape: tuple[int, ...], logarithm: bool
 ) -> np.ndarray:
     """Standard gamma variates of shape ``alpha``, broadcast, in its dtype; or their logarithms."""
-    return _rejection("gamma", key, alpha, shape, int(logarithm)).astype(alpha.dtype, copy=False)
+    out = _rejection("rejection", "gamma", key, [alpha], shape, int(logarithm))
+    return out.astype(alpha.dtype, copy=False)
 
 
 def random_poisson(
     key: np.ndarray, rate: np.ndarray, *, shape: tuple[int, ...], dtype: Any
 ) -> np.ndarray:
-    """Poisson variates of ``rate``, broadcast; an invalid rate gives NaN.
+    """Poisson variates of ``rate``, broadcast; an invalid rate gives NaN."""
+    return _counts(_rejection("rejection", "poisson", key, [rate], shape), dtype)
 
-    Integers are -1 there, and where they cannot hold the count.
-    """
-    out = _rejection("poisson", key, rate, shape)
+
+def random_binomial(
+    key: np.ndarray, count: np.ndarray, chance: np.ndarray, *, shape: tuple[int, ...], dtype: Any
+) -> np.ndarray:
+    """Binomial variates, of parameters that are broadcast; invalid ones give NaN."""
+    return _counts(_rejection("trials", "binomial", key, [count, chance], shape), dtype)
+
+
+def random_multinomial(
+    key: np.ndarray, count: np.ndarray, weights: np.ndarray, *, shape: tuple[int, ...], dtype: Any
+) -> np.ndarray:
+    """How often each class, along the last axis, comes in ``count`` (..., 1) draws by weight."""
+    return _counts(_rejection("trials", "multinomial", key, [count, weights], shape), dtype)
+
+
+def _counts(out: np.ndarray, dtype: Any) -> np.ndarray:
+    """Counts in their dtype; an integer is -1 for NaN, and where it cannot hold the count."""
     if np.dtype(dtype).kind in "iu":
         out[~(out < np.iinfo(dtype).max)] = -1.0
     return out.astype(dtype, copy=False)
 
 
 def _rejection(
-    name: str, key: np.ndarray, parameter: np.ndarray, shape: tuple[int, ...], *more: int
-) -> np.ndarray:
+    group: str, name: str, key: np.ndarray, parameters: list[np.ndarray], shape: tuple[int, ...],
+    *more: int,
+) -> np.ndarray:  # fmt: skip
+    """float64 variates of parameters that are broadcast."""
     full = (*key.shape[:-1], *shape)
-    given = _flat(parameter.astype(_FLOAT64, copy=False), full)
-    out = np.empty(full, _FLOAT64)
-    tasks = out.size
-    if tasks:
-        chunk = any_size.chunk_of(tasks, PRICE[name])
-        any_size.kernel("rejection", name, "d")([
-            tasks, chunk, dense(key), given, out, prod(shape), int(given.size > 1), *more
-        ])  # fmt: skip
+    out, n, tasks = np.empty(full, _FLOAT64), prod(shape), prod(full)
+    if not tasks:
+        return out
+    price, wholes = PRICE[name], [full] * len(parameters)
+    if name == "multinomial":  # a task is a row of classes
+        n, tasks, price = n // shape[-1], tasks // shape[-1], price * shape[-1]
+        wholes[0], more = (*full[:-1], 1), (shape[-1],)
+    given = [_flat(p.astype(_FLOAT64, copy=False), s) for p, s in zip(parameters, wholes)]
+    any_size.kernel(group, name, "d")([
+        tasks, any_size.chunk_of(tasks, price), dense(key), *given, out, n,
+        *[int(p.size > 1) for p in given], *more,
+    ])  # fmt: skip
     return out
 
 
