@@ -146,32 +146,33 @@ def other_names(name: str, low: Any, high: Any, minval: Any, maxval: Any) -> tup
     return low if minval is None else minval, high if maxval is None else maxval
 
 
+_LOW, _HIGH = float("0"), float("1")  # the defaults themselves, which no program's numbers are
+
+
 def _bounds_and_dtype(
     low: Any, high: Any, dtype: Any, minval: Any, maxval: Any
 ) -> tuple[Any, Any, Any]:
     """The arguments of ``uniform``, also in JAX's order: dtype, minval, maxval.
 
     Raises:
-        TypeError: where they could be meant in either order, or a bound was given twice.
+        TypeError: where they could be meant in either order, or one was given twice.
     """
     if is_dtype(low):
-        if dtype is None and not _is(high, 1):
+        if is_dtype(dtype):
+            raise TypeError(f"uniform: two dtypes, {low!r} and {dtype!r}; give one")
+        if dtype is None and maxval is None and high is not _HIGH:
             raise TypeError(
                 f"uniform: after the dtype {low!r} one bound alone could be either; write "
                 f"fx.random.uniform(key, shape, dtype=..., minval=..., maxval=...)"
             )
-        if is_dtype(dtype):
-            raise TypeError(f"uniform: two dtypes, {low!r} and {dtype!r}; give one")
-        if dtype is None:
-            low, high, dtype = 0.0, 1.0, low
-        else:
-            low, high, dtype = high, dtype, low
+        first = _LOW if high is _HIGH else high
+        low, high, dtype = first, _HIGH if dtype is None else dtype, low
     elif is_dtype(high):
         raise TypeError(
             f"uniform: high is a number or a tensor, got {high!r}; write dtype={high!r}"
         )
-    low = None if minval is not None and _is(low, 0) else low
-    high = None if maxval is not None and _is(high, 1) else high
+    low = None if minval is not None and low is _LOW else low
+    high = None if maxval is not None and high is _HIGH else high
     return *other_names("uniform", low, high, minval, maxval), dtype
 
 
@@ -179,13 +180,9 @@ def _numbers(x: Any, y: Any) -> bool:
     return type(x) in SCALARS and type(y) in SCALARS
 
 
-def _is(x: Any, number: int) -> bool:
-    return type(x) in SCALARS and x == number
-
-
 def uniform(
-    key: Tensor, shape: Shape | None = None, low: Any = 0.0, high: Any = 1.0, dtype: Any = None, *,
-    minval: Any = None, maxval: Any = None,
+    key: Tensor, shape: Shape | None = None, low: Any = _LOW, high: Any = _HIGH, dtype: Any = None,
+    *, minval: Any = None, maxval: Any = None,
 ) -> Tensor:  # fmt: skip
     """Uniform samples in [low, high).
 
@@ -262,7 +259,7 @@ def normal(
     """
     key = as_key("normal", key)
     if not _numbers(mean, std) and (is_dtype(mean) or is_dtype(std)):
-        if is_dtype(std) or not _is(std, 1) or dtype is not None:
+        if is_dtype(std) or type(std) not in SCALARS or std != 1 or dtype is not None:
             raise TypeError(
                 f"normal takes (key, shape, mean, std, dtype) or (key, shape, dtype), got mean "
                 f"{mean!r}, std {std!r}, dtype {dtype!r}; write dtype=..., mean=..., std=..."

@@ -236,6 +236,7 @@ def categorical(
     """
     key = as_key("categorical", key)
     logits = floating("categorical", logits)
+    high = mode is not None and is_high("categorical", mode)
     axis = normal_axis("categorical", axis, logits._shape)
     n = logits._shape[axis]
     if n == 0:
@@ -245,14 +246,18 @@ def categorical(
     batch = rows.shape[:-1]
     wanted = joint_shape("categorical", shape, Rows(batch))
     if not replace:
-        return _without_replacement(key, rows, wanted, mode)
-    noise = gumbel(key, (*wanted, n), rows.dtype, mode)
+        return _without_replacement(key, rows, wanted, high)
+    noise = _noise(key, (*wanted, n), rows._dtype, high)
     return reduction.argmax(elementwise.add(noise, rows), axis=len(wanted), keepdims=False)
 
 
-def _without_replacement(
-    key: Tensor, rows: Tensor, shape: tuple[int, ...], mode: str | None
-) -> Tensor:
+def _noise(key: Tensor, shape: tuple[int, ...], dtype: Any, high: bool) -> Tensor:
+    if high:
+        return gumbel(key, shape, dtype, "high")
+    return draws.random_draw(key, family="gumbel", shape=shape, dtype=dtype)
+
+
+def _without_replacement(key: Tensor, rows: Tensor, shape: tuple[int, ...], high: bool) -> Tensor:
     """Different classes of each row (*R, n), along the first axes of ``shape`` (*S, *R)."""
     *batch, n = rows.shape
     lead = shape[: len(shape) - len(batch)]
@@ -264,7 +269,7 @@ def _without_replacement(
         )
     if count > n:
         raise ValueError(f"categorical: cannot draw {count} of {n} classes without replacement")
-    noisy = elementwise.add(gumbel(key, rows.shape, rows.dtype, mode), rows)
+    noisy = elementwise.add(_noise(key, rows.shape, rows.dtype, high), rows)
     found = sorting.top_k_indices(noisy, k=count, axis=len(batch), largest=True)  # (*R, count)
     front = shape_prims.transposed(found, (len(batch), *range(len(batch))))
     return shape_prims.reshaped(front, shape)

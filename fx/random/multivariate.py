@@ -13,6 +13,7 @@ import fx.prims.reduction as reduction
 import fx.prims.shape as shape_prims
 from fx import dtypes
 from fx.errors import ShapeError
+from fx.ops.axes import integer
 from fx.ops.operands import cast
 from fx.prims.compare import less, where
 from fx.prims.creation import constant_like, full
@@ -132,7 +133,7 @@ def ball(key: Tensor, d: int, p: Any = 2, shape: Shape | None = None, dtype: Any
     key = as_key("ball", key)
     dtype = floating_dtype("ball", dtype, (p,))
     shape = joint_shape("ball", shape, p)
-    (d,) = sample_shape("ball", d)
+    (d,) = sample_shape("ball", integer("ball", "d", d))
     if isinstance(p, float) and p == inf:
         raise ValueError(
             "ball: p must be finite; that of the maximum norm is a cube: write "
@@ -189,7 +190,9 @@ def orthogonal(
     """
     key = as_key("orthogonal", key)
     dtype = floating_dtype("orthogonal", dtype, kinds=dtypes.INEXACT)
-    rows, columns = sample_shape("orthogonal", (n, n if m is None else m))
+    rows = integer("orthogonal", "n", n)
+    columns = rows if m is None else integer("orthogonal", "m", m)
+    rows, columns = sample_shape("orthogonal", (rows, columns))
     sides = (*sample_shape("orthogonal", shape), max(rows, columns), min(rows, columns))
     if 0 in sides:
         return full(

@@ -180,7 +180,7 @@ def random_gamma(
     key: np.ndarray, alpha: np.ndarray, *, shape: tuple[int, ...], logarithm: bool
 ) -> np.ndarray:
     """Standard gamma variates of shape ``alpha``, broadcast, in its dtype; or their logarithms."""
-    out = _rejection("rejection", "gamma", key, [alpha], shape, int(logarithm))
+    out = _rejection("rejection", "gamma", key, (alpha,), shape, int(logarithm))
     return out.astype(alpha.dtype, copy=False)
 
 
@@ -188,21 +188,31 @@ def random_poisson(
     key: np.ndarray, rate: np.ndarray, *, shape: tuple[int, ...], dtype: Any
 ) -> np.ndarray:
     """Poisson variates of ``rate``, broadcast; an invalid rate gives NaN."""
-    return _counts(_rejection("rejection", "poisson", key, [rate], shape), dtype)
+    return _counts(_rejection("rejection", "poisson", key, (rate,), shape), dtype)
 
 
 def random_binomial(
     key: np.ndarray, count: np.ndarray, chance: np.ndarray, *, shape: tuple[int, ...], dtype: Any
 ) -> np.ndarray:
     """Binomial variates, of parameters that are broadcast; invalid ones give NaN."""
-    return _counts(_rejection("trials", "binomial", key, [count, chance], shape), dtype)
+    return _counts(_rejection("trials", "binomial", key, (count, chance), shape), dtype)
 
 
 def random_multinomial(
     key: np.ndarray, count: np.ndarray, weights: np.ndarray, *, shape: tuple[int, ...], dtype: Any
 ) -> np.ndarray:
     """How often each class, along the last axis, comes in ``count`` (..., 1) draws by weight."""
-    return _counts(_rejection("trials", "multinomial", key, [count, weights], shape), dtype)
+    full, classes = (*key.shape[:-1], *shape), shape[-1]
+    out = np.empty(full, _FLOAT64)
+    if out.size:
+        tasks, n = out.size // classes, prod(shape) // classes
+        left = _flat(count.astype(_FLOAT64, copy=False), (*full[:-1], 1))
+        given = _flat(weights.astype(_FLOAT64, copy=False), full)
+        any_size.kernel("trials", "multinomial", "d")([
+            tasks, any_size.chunk_of(tasks, classes * PRICE["multinomial"]), dense(key), left,
+            given, out, n, int(left.size > 1), int(given.size > 1), classes,
+        ])  # fmt: skip
+    return _counts(out, dtype)
 
 
 def _counts(out: np.ndarray, dtype: Any) -> np.ndarray:
@@ -213,23 +223,21 @@ def _counts(out: np.ndarray, dtype: Any) -> np.ndarray:
 
 
 def _rejection(
-    group: str, name: str, key: np.ndarray, parameters: list[np.ndarray], shape: tuple[int, ...],
-    *more: int,
+    group: str, name: str, key: np.ndarray, parameters: tuple[np.ndarray, ...],
+    shape: tuple[int, ...], *more: int,
 ) -> np.ndarray:  # fmt: skip
     """float64 variates of parameters that are broadcast."""
     full = (*key.shape[:-1], *shape)
-    out, n, tasks = np.empty(full, _FLOAT64), prod(shape), prod(full)
-    if not tasks:
-        return out
-    price, wholes = PRICE[name], [full] * len(parameters)
-    if name == "multinomial":  # a task is a row of classes
-        n, tasks, price = n // shape[-1], tasks // shape[-1], price * shape[-1]
-        wholes[0], more = (*full[:-1], 1), (shape[-1],)
-    given = [_flat(p.astype(_FLOAT64, copy=False), s) for p, s in zip(parameters, wholes)]
-    any_size.kernel(group, name, "d")([
-        tasks, any_size.chunk_of(tasks, price), dense(key), *given, out, n,
-        *[int(p.size > 1) for p in given], *more,
-    ])  # fmt: skip
+    out = np.empty(full, _FLOAT64)
+    tasks = out.size
+    if tasks:
+        words = [tasks, any_size.chunk_of(tasks, PRICE[name]), dense(key)]
+        steps = []
+        for parameter in parameters:
+            given = _flat(parameter.astype(_FLOAT64, copy=False), full)
+            words.append(given)
+            steps.append(int(given.size > 1))
+        any_size.kernel(group, name, "d")([*words, out, prod(shape), *steps, *more])
     return out
 
 
