@@ -31,6 +31,7 @@ def binomial(begin, end, keys: UINT32S, counts: FLOAT64S, chances: FLOAT64S, out
     """
     row = begin // n
     states = states_of(keys, row)
+    last_trials, last_p, start = -1.0, -1.0, 0.0  # one pair often serves many elements
     for at in range(begin, end):
         if at // n != row:
             row = at // n
@@ -41,7 +42,9 @@ def binomial(begin, end, keys: UINT32S, counts: FLOAT64S, chances: FLOAT64S, out
         elif trials == np.inf:
             out[at] = np.inf
         else:
-            out[at] = _successes(states, at - row * n, trials, p, 1.0 - p)
+            if trials != last_trials or p != last_p:
+                last_trials, last_p, start = trials, p, _prepared(trials, min(p, 1.0 - p))
+            out[at] = _successes(states, at - row * n, trials, p, 1.0 - p, start)
 
 
 def multinomial(begin, end, keys: UINT32S, counts: FLOAT64S, weights: FLOAT64S, out: FLOAT64S,
@@ -78,29 +81,37 @@ def multinomial(begin, end, keys: UINT32S, counts: FLOAT64S, weights: FLOAT64S, 
                 out[first + j], left = left, 0.0
             else:
                 i = (at - row * n) * classes + j
-                taken = _successes(states, i, left, w / share, below / share)
+                p, q = w / share, below / share
+                taken = _successes(states, i, left, p, q, _prepared(left, min(p, q)))
                 out[first + j] = taken
                 left -= taken
 
 
+@inline
+def _prepared(trials, rare):
+    """What all draws of some parameters share: P(X = 0) where they invert, else the deviation."""
+    if trials * rare < 10.0:
+        return exp64(trials * _log_rest(rare))
+    return np.sqrt(trials * rare * (1.0 - rare))
+
+
 @expanded
-def _successes(states, i, trials, p, q):
+def _successes(states, i, trials, p, q, start):
     """Element i: the count for chances p of success and q = 1 - p of failure, both as they are."""
     rare = min(p, q)
     if trials * rare < 10.0:
         w0, w1, _, _ = words(states[0], i)
-        found = _inverted(trials, rare, open_unit(w0, w1))
+        found = _inverted(trials, rare, start, open_unit(w0, w1))
     else:
-        found = accepted(_attempt, states, i, (trials, rare, 1.0 - rare))
+        found = accepted(_attempt, states, i, (trials, rare, start))
     return found if p <= q else trials - found
 
 
 @inline
-def _inverted(trials, p, u):
+def _inverted(trials, p, start, u):
     """The smallest k with P(X <= k) >= u."""
     k, odds = 0.0, p / (1.0 - p)
-    mass = exp64(trials * _log_rest(p))
-    total = mass
+    mass = total = start
     while u > total and k < trials and k < 200.0:
         mass *= (trials - k) / (k + 1.0) * odds
         k += 1.0
@@ -118,9 +129,8 @@ def _log_rest(p):
 @inline
 def _attempt(block, parameters):
     """The proposal of one attempt, or -1 where it is rejected."""
-    n, p, q = parameters
+    n, p, deviation = parameters
     u, v = open_unit(block[0], block[1]) - 0.5, open_unit(block[2], block[3])
-    deviation = np.sqrt(n * p * q)
     b = 1.15 + 2.53 * deviation
     a = -0.0873 + 0.0248 * b + 0.01 * p
     distance = 0.5 - abs(u)
@@ -131,20 +141,22 @@ def _attempt(block, parameters):
         return -1.0
     scaled = log64(v * (2.83 + 5.1 / b) * deviation / (a / (distance * distance) + b))
     mode = np.floor((n + 1.0) * p)
-    return k if scaled <= _log_mass(k, n, p, q) - _log_mass(mode, n, p, q) else -1.0
+    return k if scaled <= _log_ratio(k, mode, n, p) else -1.0
 
 
 @inline
-def _log_mass(k, n, p, q):
-    """log P(X = k)."""
-    if k <= 0.0:
-        return n * _log_rest(p)
-    if k >= n:
-        return n * log64(p)
-    rest = n - k
-    errors = _stirling_error(n) - _stirling_error(k) - _stirling_error(rest)
-    away = _deviance(k, n * p) + _deviance(rest, n * q)
-    return errors - away + 0.5 * log64(n / k / rest) - HALF_LOG_TAU
+def _log_ratio(k, mode, n, p):
+    """log P(X = k) / P(X = mode), 0 < mode < n."""
+    rest, other, mean, failures = n - k, n - mode, n * p, n * (1.0 - p)
+    of_mode = _stirling_error(mode) + _stirling_error(other)
+    of_mode += _deviance(mode, mean) + _deviance(other, failures)
+    if k <= 0.0 or rest <= 0.0:
+        whole = n * _log_rest(p) if k <= 0.0 else n * log64(p)
+        # the mass at the mode has its factor sqrt(n / (2 pi mode (n - mode)))
+        return whole - _stirling_error(n) + of_mode - 0.5 * log64(n / mode / other) + HALF_LOG_TAU
+    own = _stirling_error(k) + _stirling_error(rest)
+    own += _deviance(k, mean) + _deviance(rest, failures)
+    return of_mode - own + 0.5 * log64(mode / k * (other / rest))
 
 
 @inline
