@@ -10,50 +10,26 @@ from collections.abc import Callable
 from math import nan, sqrt
 from typing import Any
 
-import numpy as np
-
 import fx.prims.compare as compare
 import fx.prims.draws as draws
 import fx.prims.elementwise as elementwise
 from fx import dtypes
-from fx.config import default_dtype
-from fx.errors import DTypeError, ShapeError
-from fx.ops.operands import SCALARS, argument, cast
+from fx.ops.operands import SCALARS, cast
 from fx.ops.pointwise.complex_numbers import view_as_complex
-from fx.prims.creation import constant, constant_like
-from fx.prims.families import broadcast_shapes
+from fx.prims.creation import constant_like
 from fx.prims.special import erfc, ndtri
+from fx.random.arguments import (
+    Shape,
+    both_numbers,
+    floating_dtype,
+    is_dtype,
+    is_high,
+    joint_shape,
+    other_names,
+    parameter,
+)
 from fx.random.keys import as_key, sample_shape
-from fx.seen import TorchDType
 from fx.tensor import Tensor
-
-Shape = int | tuple[int, ...]
-
-
-def floating_dtype(
-    name: str,
-    dtype: Any,
-    parameters: tuple[Any, ...] = (),
-    kinds: frozenset[Any] = dtypes.FLOATING,
-) -> Any:
-    """The dtype to draw in: ``dtype``, or that of the floating tensors among ``parameters``.
-
-    Raises:
-        DTypeError: if it is not among ``kinds``.
-    """
-    if dtype is None:
-        found = None
-        for p in parameters:
-            if isinstance(p, Tensor) and p._dtype in dtypes.FLOATING:
-                found = p._dtype if found is None else dtypes.promote_types(found, p._dtype)
-        return found or default_dtype()
-    found = dtypes.as_dtype(dtype)
-    if found not in kinds:
-        raise DTypeError(
-            f"{name}: the samples are floating, got dtype {found.name}; "
-            f"write dtype=fx.float32, and cast what was drawn"
-        )
-    return found
 
 
 def parts(family: str, dtype: Any, draw: Callable[[tuple[int, ...], Any], Tensor]) -> Any:
@@ -67,55 +43,6 @@ def parts(family: str, dtype: Any, draw: Callable[[tuple[int, ...], Any], Tensor
     return view_as_complex(out)
 
 
-def parameter(name: str, value: Any, dtype: Any, device: str) -> Tensor:
-    """A parameter of a distribution as a tensor of ``dtype``."""
-    if type(value) in SCALARS:
-        return constant(value, dtype, device)
-    return cast(argument(name, value), dtype)
-
-
-class Rows:
-    """Something with a shape, for ``joint_shape``."""
-
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self.shape = shape
-
-
-def _shape_of(x: Any) -> tuple[int, ...]:
-    return x._shape if isinstance(x, Tensor) else x.shape  # type: ignore[no-any-return]
-
-
-def joint_shape(name: str, shape: Any, *parameters: Any) -> tuple[int, ...]:
-    """The shape to draw; None is that of the parameters, which must broadcast to it.
-
-    Raises:
-        ShapeError: if they do not.
-    """
-    shapes = [_shape_of(p) for p in parameters if type(p) not in SCALARS and hasattr(p, "shape")]
-    if shape is None:
-        return broadcast_shapes(name, *shapes) if shapes else ()
-    wanted = sample_shape(name, shape)
-    for s in shapes:
-        tail = wanted[len(wanted) - len(s) :]
-        if len(s) > len(wanted) or any(n not in (1, m) for n, m in zip(s, tail, strict=True)):
-            raise ShapeError(
-                f"{name}: a parameter of shape {s} does not broadcast to the shape {wanted} asked "
-                f"for; leave shape out to take that of the parameters"
-            )
-    return wanted
-
-
-def is_high(name: str, mode: str | None) -> bool:
-    """Whether JAX's ``mode`` asks for 64 bits a sample.
-
-    Raises:
-        ValueError: if it is none.
-    """
-    if mode not in (None, "low", "high"):
-        raise ValueError(f"{name}: mode is 'low' or 'high', got {mode!r}; leave it out")
-    return mode == "high"
-
-
 def _standard(name: str, key: Any, shape: Any, dtype: Any) -> Tensor:
     return draws.random_draw(
         as_key(name, key),
@@ -123,27 +50,6 @@ def _standard(name: str, key: Any, shape: Any, dtype: Any) -> Tensor:
         shape=sample_shape(name, shape),
         dtype=floating_dtype(name, dtype),
     )
-
-
-def is_dtype(x: Any) -> bool:
-    """Whether a value can only be meant as a dtype."""
-    return isinstance(x, (np.dtype, type, str, TorchDType))
-
-
-def other_names(name: str, low: Any, high: Any, minval: Any, maxval: Any) -> tuple[Any, Any]:
-    """JAX's names of two bounds.
-
-    Raises:
-        TypeError: if a bound is missing, or was also given by its other name.
-    """
-    for own, other, value, given in (
-        ("low", "minval", low, minval), ("high", "maxval", high, maxval),
-    ):  # fmt: skip
-        if value is not None and given is not None:
-            raise TypeError(f"{name}: {own} and {other} are two names of one bound; give one")
-        if value is None and given is None:
-            raise TypeError(f"{name}: {own} (or {other}) is missing; write {own}=...")
-    return low if minval is None else minval, high if maxval is None else maxval
 
 
 _LOW, _HIGH = float("0"), float("1")  # the defaults themselves, which no program's numbers are
@@ -176,10 +82,6 @@ def _bounds_and_dtype(
     return *other_names("uniform", low, high, minval, maxval), dtype
 
 
-def _numbers(x: Any, y: Any) -> bool:
-    return type(x) in SCALARS and type(y) in SCALARS
-
-
 def uniform(
     key: Tensor, shape: Shape | None = None, low: Any = _LOW, high: Any = _HIGH, dtype: Any = None,
     *, minval: Any = None, maxval: Any = None,
@@ -209,7 +111,7 @@ def uniform(
                 [ 0.9195,  0.0859]])
     """
     key = as_key("uniform", key)
-    if minval is not None or maxval is not None or not _numbers(low, high):
+    if minval is not None or maxval is not None or not both_numbers(low, high):
         low, high, dtype = _bounds_and_dtype(low, high, dtype, minval, maxval)
     dtype = floating_dtype("uniform", dtype, (low, high), dtypes.INEXACT)
     shape = joint_shape("uniform", shape, low, high)
@@ -258,7 +160,7 @@ def normal(
         tensor([ 9.4597, 10.8894,  9.8989])
     """
     key = as_key("normal", key)
-    if not _numbers(mean, std) and (is_dtype(mean) or is_dtype(std)):
+    if not both_numbers(mean, std) and (is_dtype(mean) or is_dtype(std)):
         if is_dtype(std) or type(std) not in SCALARS or std != 1 or dtype is not None:
             raise TypeError(
                 f"normal takes (key, shape, mean, std, dtype) or (key, shape, dtype), got mean "

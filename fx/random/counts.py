@@ -12,7 +12,7 @@ from fx import dtypes
 from fx.errors import DTypeError, ShapeError
 from fx.ops.operands import SCALARS, floating
 from fx.prims.creation import constant, constant_like
-from fx.random.continuous import Rows, Shape, floating_dtype, joint_shape, parameter
+from fx.random.arguments import Rows, Shape, floating_dtype, joint_shape, parameter
 from fx.random.discrete import bernoulli
 from fx.random.keys import as_key
 from fx.tensor import Tensor

@@ -19,15 +19,8 @@ from fx.prims.creation import constant, constant_like
 from fx.prims.fused import fuse
 from fx.prims.random import random_bits
 from fx.quick import quick
-from fx.random.continuous import (
-    Rows,
-    Shape,
-    gumbel,
-    is_high,
-    joint_shape,
-    other_names,
-    parameter,
-)
+from fx.random.arguments import Rows, Shape, is_high, joint_shape, other_names, parameter
+from fx.random.continuous import gumbel
 from fx.random.keys import as_key, sample_shape, wide_words
 from fx.tensor import Tensor
 

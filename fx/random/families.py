@@ -13,24 +13,13 @@ import fx.prims.compare as compare
 import fx.prims.draws as draws
 import fx.prims.elementwise as elementwise
 from fx import dtypes
-from fx.ops.operands import SCALARS, cast
-from fx.prims.creation import constant, constant_like
-from fx.random.continuous import Shape, floating_dtype, joint_shape, parameter
+from fx.ops.operands import cast
+from fx.prims.creation import constant_like
+from fx.random.arguments import Shape, floating_dtype, joint_shape, parameter, positive
 from fx.random.counts import rademacher
 from fx.random.gammas import gamma, loggamma
 from fx.random.keys import as_key, child, sample_shape
 from fx.tensor import Tensor
-
-
-def positive(name: str, value: Any, dtype: Any, device: str, zero: bool = False) -> Tensor:
-    """A positive parameter, or one that may be 0; NaN in place of others."""
-    if type(value) in SCALARS:
-        fits = value >= 0 if zero else value > 0
-        return constant(value if fits else nan, dtype, device)
-    x = parameter(name, value, dtype, device)
-    least = constant_like(0.0, x)
-    right = compare.greater_equal(x, least) if zero else compare.greater(x, least)
-    return compare.where(right, x, constant_like(nan, x))
 
 
 class _Call:

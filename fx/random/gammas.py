@@ -13,7 +13,7 @@ import fx.prims.reduction as reduction
 import fx.prims.shape as shape_prims
 from fx.errors import ShapeError
 from fx.prims.cumulative import cumsum
-from fx.random.continuous import Rows, Shape, floating_dtype, joint_shape, parameter
+from fx.random.arguments import Rows, Shape, floating_dtype, joint_shape, parameter
 from fx.random.keys import as_key, child
 from fx.tensor import Tensor
 

@@ -17,9 +17,9 @@ from fx.ops.axes import integer
 from fx.ops.operands import cast
 from fx.prims.compare import less, where
 from fx.prims.creation import constant_like, full
-from fx.random.continuous import Rows, Shape, floating_dtype, joint_shape, normal, parameter
+from fx.random.arguments import Rows, Shape, floating_dtype, joint_shape, parameter, positive
+from fx.random.continuous import normal
 from fx.random.counts import rademacher
-from fx.random.families import positive
 from fx.random.gammas import loggamma, total
 from fx.random.keys import as_key, child, sample_shape
 from fx.tensor import Tensor

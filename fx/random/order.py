@@ -16,7 +16,7 @@ from fx.errors import ShapeError
 from fx.ops.axes import normal_axis
 from fx.ops.operands import argument, cast, floating
 from fx.prims.creation import constant_like
-from fx.random.continuous import Shape, is_high
+from fx.random.arguments import Shape, is_high
 from fx.random.discrete import randint
 from fx.random.keys import as_key, sample_shape
 from fx.tensor import Tensor
