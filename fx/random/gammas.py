@@ -14,6 +14,7 @@ import fx.prims.shape as shape_prims
 from fx.errors import ShapeError
 from fx.prims.cumulative import cumsum
 from fx.random.arguments import Rows, Shape, floating_dtype, joint_shape, parameter
+from fx.random.implicit import moving
 from fx.random.keys import as_key, child
 from fx.tensor import Tensor
 
@@ -69,10 +70,7 @@ def _draw(name: str, key: Any, a: Any, shape: Any, dtype: Any, logarithm: bool) 
     drawn = draws.random_gamma(key, alpha, shape=shape, logarithm=logarithm)
     if type(alpha) is Tensor and alpha._node is None:
         return drawn
-    from fx.random import implicit  # transforms import this package
-
-    through = implicit.log_sample if logarithm else implicit.sample
-    return through(shape_prims.stretched(alpha, shape), drawn)  # type: ignore[no-any-return]
+    return moving(logarithm)(shape_prims.stretched(alpha, shape), drawn)
 
 
 def beta(key: Tensor, a: Any, b: Any, shape: Shape | None = None, dtype: Any = None) -> Tensor:

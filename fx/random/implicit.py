@@ -7,6 +7,8 @@ which sample a key gives jumps with a, where an attempt is no longer accepted.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from fx import dtypes
@@ -16,7 +18,6 @@ from fx.prims.elementwise import log, maximum, multiply
 from fx.prims.slopes import gamma_log_slope
 from fx.prims.special import digamma
 from fx.tensor import Tensor
-from fx.transforms.custom import custom_jvp
 
 
 def _slope(a: Tensor, logs: Tensor) -> Tensor:
@@ -27,27 +28,27 @@ def _slope(a: Tensor, logs: Tensor) -> Tensor:
     return gamma_log_slope(a, logs, digamma(a))
 
 
-@custom_jvp
-def log_sample(a: Tensor, logs: Tensor) -> Tensor:
-    """``logs``, logarithms of gamma samples of shapes ``a``, (*shape) both."""
-    return logs
+@cache
+def moving(logarithm: bool) -> Callable[[Tensor, Tensor], Tensor]:
+    """The function of shapes a and gamma samples, (*shape) both, that gives the samples.
 
+    Its derivative in a is that of a sample; with ``logarithm`` the samples are logarithms.
+    """
+    from fx.transforms.custom import custom_jvp  # transforms stand above
 
-@log_sample.defjvp
-def _(primals: Any, tangents: Any) -> Any:
-    out = log_sample(*primals)
-    return out, multiply(_slope(primals[0], out), tangents[0])
+    @custom_jvp
+    def sample(a: Tensor, z: Tensor) -> Tensor:
+        return z
 
+    @sample.defjvp
+    def _(primals: Any, tangents: Any) -> Any:
+        a, out = primals[0], sample(*primals)
+        if logarithm:
+            return out, multiply(_slope(a, out), tangents[0])
+        tiny = (
+            1e-7 if out.dtype == dtypes.float16 else 1e-37
+        )  # samples underflow, with their slopes
+        slope = _slope(a, log(maximum(out, constant_like(tiny, out))))
+        return out, multiply(multiply(out, slope), tangents[0])
 
-@custom_jvp
-def sample(a: Tensor, z: Tensor) -> Tensor:
-    """``z``, gamma samples of shapes ``a``, (*shape) both."""
-    return z
-
-
-@sample.defjvp
-def _(primals: Any, tangents: Any) -> Any:
-    out = sample(*primals)
-    tiny = 1e-7 if out.dtype == dtypes.float16 else 1e-37  # a sample may underflow, and its slope
-    slope = _slope(primals[0], log(maximum(out, constant_like(tiny, out))))
-    return out, multiply(multiply(out, slope), tangents[0])
+    return sample
