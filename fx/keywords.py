@@ -21,7 +21,7 @@ from fx.wording import called
 _UNEXPECTED = re.compile(r"^([\w.<>]+)\(\) got an unexpected keyword argument '(\w+)'$")
 _ROOMS = (
     "fx.torch", "fx", "fx.nn.functional", "fx.nn", "fx.optim", "fx.optim.lr_scheduler", "fx.data",
-    "fx.nn.init", "fx.nn.utils",
+    "fx.nn.init", "fx.nn.utils", "fx.random",
 )  # fmt: skip
 
 

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from math import nan, sqrt
 from typing import Any
 
+import numpy as np
+
 import fx.prims.compare as compare
 import fx.prims.draws as draws
 import fx.prims.elementwise as elementwise
@@ -212,7 +214,7 @@ def truncated_normal(
     key = as_key("truncated_normal", key)
     dtype = floating_dtype("truncated_normal", dtype, (lower, upper))
     shape = joint_shape("truncated_normal", shape, lower, upper)
-    if isinstance(lower, Tensor) or isinstance(upper, Tensor):
+    if any(isinstance(v, (Tensor, np.ndarray)) for v in (lower, upper)):
         return _between_tensors(key, lower, upper, shape, dtype)
     a, b = float(lower), float(upper)
     if not a < b:

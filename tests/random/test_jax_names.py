@@ -10,6 +10,7 @@ from scipy import stats
 import fx
 from fx import random
 from fx.errors import DTypeError, ShapeError
+from fx.keywords import with_right_ones
 from tests.random.goodness import N, check, chi2, ks
 
 KEY = random.key(3)
@@ -211,8 +212,20 @@ def test_truncated_normal_takes_tensors():
     assert bool(((x >= lower) & (x <= upper)).all())
     assert bool(fx.isnan(random.truncated_normal(KEY, upper, lower, (2, 3))).all())
     assert bool(fx.isnan(random.truncated_normal(KEY, fx.tensor(math.nan), 1.0)))
+    arrays = np.array([-1.0, 0.0]), np.float64(2.0)
+    same(
+        random.truncated_normal(KEY, *arrays),
+        random.truncated_normal(KEY, fx.tensor([-1.0, 0.0]), 2.0),
+    )
     same(random.truncated_normal(KEY, -1, 1), random.truncated_normal(KEY, -1.0, 1.0, ()))
     check(
         lambda key: random.truncated_normal(key, lower, upper, (N, 2, 3))[:, 1, 2],
         ks(stats.truncnorm(3, 5)),
     )
+
+
+def test_a_wrong_keyword_is_told_the_right_ones():
+    with pytest.raises(TypeError) as caught:
+        random.uniform(KEY, (2,), minvall=1.0)
+    with_right_ones(caught.value, caught.tb)
+    assert "did you mean 'minval'? it takes key, shape, low, high, dtype" in str(caught.value)
