@@ -175,24 +175,26 @@ def _step_of(parameter: TensorSpec, full: tuple[int, ...]) -> int | None:
     return 1 if parameter.shape == full else None
 
 
-def _rejection(node: Node, group: str, name: str, *more: int) -> Step | None:
-    """A kernel of ``irregular`` for a key and parameters."""
+def _rejection(
+    node: Node, group: str, name: str, *more: int, width: int = 1,
+    wholes: Sequence[tuple[int, ...]] = (),
+) -> Step | None:  # fmt: skip
+    """A kernel of ``irregular`` for a key and parameters, a task of which draws ``width`` elements.
+
+    ``wholes`` are the shapes of parameters that are one for each task, or element.
+    """
     out, parameters = node.out.spec, [v.spec for v in node.inputs[1:]]
-    wholes, n = [out.shape] * len(parameters), math.prod(node.params["shape"])
-    tasks, price = out.size, draws.PRICE[name]
-    if name == "multinomial" and tasks:  # a task is a row of classes
-        classes = out.shape[-1]
-        n, tasks, price = n // classes, tasks // classes, price * classes
-        wholes[0], more = (*out.shape[:-1], 1), (classes,)
-    steps = [_step_of(p, whole) for p, whole in zip(parameters, wholes)]
-    same = {p.dtype for p in (*parameters, out)} == {float64}
-    if not has_elements(node) or None in steps or not same:
+    if not has_elements(node) or {p.dtype for p in (*parameters, out)} != {float64}:
         return None
+    steps = [_step_of(p, w) for p, w in zip(parameters, wholes or [out.shape] * len(parameters))]
+    if None in steps:
+        return None
+    n = math.prod(node.params["shape"]) // width
 
     def body(frame: Frame) -> None:
         call(frame, (group, name, "d"), [*frame.reads, *frame.writes, n, *steps, *more])
 
-    return SpecialStep(node, body, tasks=tasks, cost=tasks * price)
+    return SpecialStep(node, body, tasks=out.size // width, cost=out.size * draws.PRICE[name])
 
 
 def random_gamma(node: Node) -> Step | None:
@@ -211,8 +213,10 @@ def random_binomial(node: Node) -> Step | None:
 
 
 def random_multinomial(node: Node) -> Step | None:
-    """Multinomial variates."""
-    return _rejection(node, "trials", "multinomial")
+    """Multinomial variates: a task is a row of classes."""
+    *rows, classes = node.out.spec.shape
+    wholes = [(*rows, 1), (*rows, classes)]
+    return _rejection(node, "trials", "multinomial", classes, width=classes, wholes=wholes)
 
 
 def random_permutation(node: Node) -> Step | None:
