@@ -22,7 +22,7 @@ _UNEXPECTED = re.compile(r"^([\w.<>]+)\(\) got an unexpected keyword argument '(
 _DTYPE = re.compile(r"^'numpy\.dtypes\.(\w+)DType' object is not callable$")
 _ROOMS = (
     "fx.torch", "fx", "fx.nn.functional", "fx.nn", "fx.optim", "fx.optim.lr_scheduler", "fx.data",
-    "fx.nn.init", "fx.nn.utils",
+    "fx.nn.init", "fx.nn.utils", "fx.random",
 )  # fmt: skip
 
 

@@ -26,16 +26,17 @@ def _drawn(name, key, shape, dtype):
     return key.with_(shape=(*key.shape[:-1], *shape), dtype=dtype)
 
 
-def _drawn_for(name, key, parameter, shape, dtype, takes):
+def _drawn_for(name, key, parameters, shape, dtype, takes=FLOATING):
     out = _drawn(name, key, shape, dtype)
-    if parameter.dtype not in takes:
-        kind = "floating" if takes is FLOATING else "integer"
-        raise DTypeError(f"{name}: the parameter must be {kind}, got {parameter.dtype.name}")
-    if broadcast_shapes(name, parameter.shape, out.shape) != out.shape:
-        raise ShapeError(
-            f"{name}: a parameter of shape {parameter.shape} does not broadcast to the shape "
-            f"{out.shape} of the result; ask for a shape that holds it"
-        )
+    for parameter in parameters:
+        if parameter.dtype not in takes:
+            kind = "floating" if takes is FLOATING else "integer"
+            raise DTypeError(f"{name}: the parameter must be {kind}, got {parameter.dtype.name}")
+        if broadcast_shapes(name, parameter.shape, out.shape) != out.shape:
+            raise ShapeError(
+                f"{name}: a parameter of shape {parameter.shape} does not broadcast to the shape "
+                f"{out.shape} of the result; ask for a shape that holds it"
+            )
     return out
 
 
@@ -48,21 +49,23 @@ def _key_batch(get):
     return batch
 
 
-def _key_and_parameter_batch(get):
-    """The batching rule of what takes a key (*B, 6) and a parameter: lanes come before *B."""
+def _key_and_parameters_batch(get):
+    """The batching rule of what takes a key (*B, 6) and parameters: lanes come before *B."""
 
     def batch(level, args, dims, *, shape, **params):
-        key, parameter = args
+        key = args[0]
         if dims[0] is None:  # every lane draws the same words
             key = shape_prims.stretched(key, (level.size, *key.shape))
         else:
             key = to_front(key, dims[0])
-        if dims[1] is not None:
-            parameter = to_front(parameter, dims[1])
-            missing = key.ndim - 1 + len(shape) - parameter.ndim
-            sides = (level.size, *[1] * missing, *parameter.shape[1:])
-            parameter = shape_prims.reshaped(parameter, sides)
-        return get()(key, parameter, shape=shape, **params), 0
+        parameters = list(args[1:])
+        for i, d in enumerate(dims[1:]):
+            if d is not None:
+                own = to_front(parameters[i], d)
+                missing = key.ndim - 1 + len(shape) - own.ndim
+                sides = (level.size, *[1] * missing, *own.shape[1:])
+                parameters[i] = shape_prims.reshaped(own, sides)
+        return get()(key, *parameters, shape=shape, **params), 0
 
     return batch
 
@@ -122,13 +125,13 @@ random_permutation = define(  # independent permutations of range(n) along the l
 )  # fmt: skip
 
 
-# distributions with a parameter an element ------------------------------------------------------
+# distributions with parameters an element --------------------------------------------------------
 
 
 def _below_spec(key, span, *, planes, shape):
     if span.dtype != uint64:
         raise DTypeError(f"random_below: the span must be uint64, got {span.dtype.name}")
-    return _drawn_for("random_below", key, span, shape, uint64, INTEGRAL)
+    return _drawn_for("random_below", key, [span], shape, uint64, INTEGRAL)
 
 
 def _below_sample(d):
@@ -142,30 +145,32 @@ random_below = define(  # whole numbers in [0, span); a span of 0 stands for 2 *
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     sharding=factors.drawn,
-    batch=_key_and_parameter_batch(lambda: random_below),
+    batch=_key_and_parameters_batch(lambda: random_below),
     sample=_below_sample,
 )  # fmt: skip
 
 
-def _for_each(key, parameter, shape):
-    """A parameter as float64, of one element or of one for each sample; None if it is so."""
-    out = (*key.shape[:-1], *shape)
-    whole = parameter.shape == out or parameter.size == 1
-    if whole and parameter.dtype == float64:
+def _for_each(parameters, wholes):
+    """Parameters as float64, of one element or of their whole shapes; None if they are so."""
+    fits = [p.shape == whole or p.size == 1 for p, whole in zip(parameters, wholes)]
+    if all(fits) and all(p.dtype == float64 for p in parameters):
         return None
-    wide = astype(parameter, dtype=float64)
-    return wide if whole else shape_prims.stretched(wide, out)
+    return [
+        wide if fit else shape_prims.stretched(wide, whole)
+        for p, whole, fit in zip(parameters, wholes, fits)
+        for wide in (astype(p, dtype=float64),)
+    ]
 
 
 def _gamma_formula(key, alpha, *, shape, logarithm):
-    given = _for_each(key, alpha, shape)
+    given = _for_each([alpha], [(*key.shape[:-1], *shape)])
     if given is None:
         return None
-    return astype(random_gamma(key, given, shape=shape, logarithm=logarithm), dtype=alpha.dtype)
+    return astype(random_gamma(key, *given, shape=shape, logarithm=logarithm), dtype=alpha.dtype)
 
 
 def _gamma_spec(key, alpha, *, shape, logarithm):
-    return _drawn_for("gamma", key, alpha, shape, alpha.dtype, FLOATING)
+    return _drawn_for("gamma", key, [alpha], shape, alpha.dtype)
 
 
 def _gamma_sample(d):
@@ -179,18 +184,30 @@ random_gamma = define(
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     sharding=factors.drawn,
-    batch=_key_and_parameter_batch(lambda: random_gamma),
+    batch=_key_and_parameters_batch(lambda: random_gamma),
     sample=_gamma_sample,
 )  # fmt: skip
 
 
-def _poisson_formula(key, rate, *, shape, dtype):
-    given = _for_each(key, rate, shape)
-    if given is None:
-        if dtype == float64:
-            return None
-        given = rate
-    counts = random_poisson(key, given, shape=shape, dtype=float64)
+def _counts(get, wholes_of=lambda full: (full,)):
+    """The formula of counts: float64 ones of float64 parameters, in the dtype that is wanted."""
+
+    def formula(key, *parameters, shape, dtype):
+        given = _for_each(parameters, wholes_of((*key.shape[:-1], *shape)))
+        if given is None:
+            if dtype == float64:
+                return None
+            given = parameters
+        return counts_in(get()(key, *given, shape=shape, dtype=float64), dtype)
+
+    return formula
+
+
+def counts_in(counts, dtype):
+    """float64 counts in another dtype; an integer one has -1 for NaN, and for what it cannot hold.
+
+    (A count that is its largest number counts as too large, which int64's is in float64.)
+    """
     if dtype.kind in "iu":
         fits = less(counts, constant_like(float(np.iinfo(dtype).max), counts))
         counts = where(fits, counts, constant_like(-1.0, counts))
@@ -198,7 +215,7 @@ def _poisson_formula(key, rate, *, shape, dtype):
 
 
 def _poisson_spec(key, rate, *, shape, dtype):
-    return _drawn_for("poisson", key, rate, shape, dtype, FLOATING)
+    return _drawn_for("poisson", key, [rate], shape, dtype)
 
 
 def _poisson_sample(d):
@@ -209,10 +226,61 @@ def _poisson_sample(d):
 
 
 random_poisson = define(
-    "random_poisson", spec=_poisson_spec, formula=_poisson_formula, dissolves=True,
+    "random_poisson", spec=_poisson_spec, formula=_counts(lambda: random_poisson), dissolves=True,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     sharding=factors.drawn,
-    batch=_key_and_parameter_batch(lambda: random_poisson),
+    batch=_key_and_parameters_batch(lambda: random_poisson),
     sample=_poisson_sample,
+)  # fmt: skip
+
+
+def _binomial_spec(key, count, chance, *, shape, dtype):
+    return _drawn_for("binomial", key, [count, chance], shape, dtype)
+
+
+def _binomial_sample(d):
+    shape = d.shape()
+    count = d.floats(d.broadcastable(shape), 0.0, 60.0)
+    chance = d.floats(d.broadcastable(shape), 0.0, 1.0)
+    params = {"shape": shape, "dtype": d.choice((int64, float32, float64))}
+    return Sample([keys(d), count, chance], params, fixed=(1, 2))
+
+
+random_binomial = define(
+    "random_binomial", spec=_binomial_spec, dissolves=True,
+    formula=_counts(lambda: random_binomial, lambda full: (full, full)),
+    jvp=NOT_DIFFERENTIABLE,
+    vjp=NOT_DIFFERENTIABLE,
+    sharding=factors.drawn,
+    batch=_key_and_parameters_batch(lambda: random_binomial),
+    sample=_binomial_sample,
+)  # fmt: skip
+
+
+def _multinomial_spec(key, count, weights, *, shape, dtype):
+    if not shape or (count.ndim and count.shape[-1] != 1):
+        raise ShapeError(
+            f"multinomial: the classes are the last axis of the result, of which the counts have "
+            f"one alone, got shape {shape} and counts {count.shape}"
+        )
+    return _drawn_for("multinomial", key, [count, weights], shape, dtype)
+
+
+def _multinomial_sample(d):
+    shape = d.shape(1)
+    count = d.floats((*d.broadcastable(shape[:-1]), 1), 0.0, 60.0)
+    weights = d.floats((*d.broadcastable(shape[:-1]), shape[-1]), 0.1, 1.0)
+    params = {"shape": shape, "dtype": d.choice((int64, float32, float64))}
+    return Sample([keys(d), count, weights], params, fixed=(1, 2))
+
+
+random_multinomial = define(  # counts (..., 1) and weights (..., classes) -> (..., classes)
+    "random_multinomial", spec=_multinomial_spec, dissolves=True,
+    formula=_counts(lambda: random_multinomial, lambda full: ((*full[:-1], 1), full)),
+    jvp=NOT_DIFFERENTIABLE,
+    vjp=NOT_DIFFERENTIABLE,
+    sharding=factors.drawn,
+    batch=_key_and_parameters_batch(lambda: random_multinomial),
+    sample=_multinomial_sample,
 )  # fmt: skip

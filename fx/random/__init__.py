@@ -14,7 +14,23 @@ from fx.random.continuous import (
     truncated_normal,
     uniform,
 )
-from fx.random.discrete import bernoulli, bits, categorical, poisson, randint
+from fx.random.counts import binomial, geometric, multinomial, poisson, rademacher
+from fx.random.discrete import bernoulli, bits, categorical, randint
+from fx.random.families import (
+    cauchy,
+    chisquare,
+    double_sided_maxwell,
+    f,
+    generalized_normal,
+    lognormal,
+    maxwell,
+    pareto,
+    rayleigh,
+    t,
+    triangular,
+    wald,
+    weibull_min,
+)
 from fx.random.gammas import beta, dirichlet, gamma, loggamma
 from fx.random.generator import (
     Generator,
@@ -29,6 +45,16 @@ from fx.random.generator import (
     set_rng_state,
     using,
 )
-from fx.random.keys import fold_in, key, split
+from fx.random.keys import (
+    PRNGKey,
+    clone,
+    fold_in,
+    key,
+    key_data,
+    key_impl,
+    split,
+    wrap_key_data,
+)
 from fx.random.lanes import lane
+from fx.random.multivariate import ball, multivariate_normal, orthogonal
 from fx.random.order import choice, permutation

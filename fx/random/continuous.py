@@ -7,49 +7,31 @@ its float64 numbers, rounded. float16 and bfloat16 are the float32 numbers, roun
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import sqrt
+from math import nan, sqrt
 from typing import Any
+
+import numpy as np
 
 import fx.prims.compare as compare
 import fx.prims.draws as draws
 import fx.prims.elementwise as elementwise
 from fx import dtypes
-from fx.config import default_dtype
-from fx.errors import DTypeError, ShapeError
-from fx.ops.operands import SCALARS, argument, cast
+from fx.ops.operands import SCALARS, cast
 from fx.ops.pointwise.complex_numbers import view_as_complex
-from fx.prims.creation import constant, constant_like
-from fx.prims.families import broadcast_shapes
+from fx.prims.creation import constant_like
+from fx.prims.special import erfc, ndtri
+from fx.random.arguments import (
+    Shape,
+    both_numbers,
+    floating_dtype,
+    is_dtype,
+    is_high,
+    joint_shape,
+    other_names,
+    parameter,
+)
 from fx.random.keys import as_key, sample_shape
 from fx.tensor import Tensor
-
-Shape = int | tuple[int, ...]
-
-
-def floating_dtype(
-    name: str,
-    dtype: Any,
-    parameters: tuple[Any, ...] = (),
-    kinds: frozenset[Any] = dtypes.FLOATING,
-) -> Any:
-    """The dtype to draw in: ``dtype``, or that of the floating tensors among ``parameters``.
-
-    Raises:
-        DTypeError: if it is not among ``kinds``.
-    """
-    if dtype is None:
-        found = None
-        for p in parameters:
-            if isinstance(p, Tensor) and p._dtype in dtypes.FLOATING:
-                found = p._dtype if found is None else dtypes.promote_types(found, p._dtype)
-        return found or default_dtype()
-    found = dtypes.as_dtype(dtype)
-    if found not in kinds:
-        raise DTypeError(
-            f"{name}: the samples are floating, got dtype {found.name}; "
-            f"write dtype=fx.float32, and cast what was drawn"
-        )
-    return found
 
 
 def parts(family: str, dtype: Any, draw: Callable[[tuple[int, ...], Any], Tensor]) -> Any:
@@ -63,37 +45,6 @@ def parts(family: str, dtype: Any, draw: Callable[[tuple[int, ...], Any], Tensor
     return view_as_complex(out)
 
 
-def parameter(name: str, value: Any, dtype: Any, device: str) -> Tensor:
-    """A parameter of a distribution as a tensor of ``dtype``."""
-    if type(value) in SCALARS:
-        return constant(value, dtype, device)
-    return cast(argument(name, value), dtype)
-
-
-def _shape_of(x: Any) -> tuple[int, ...]:
-    return x._shape if isinstance(x, Tensor) else x.shape  # type: ignore[no-any-return]
-
-
-def joint_shape(name: str, shape: Any, *parameters: Any) -> tuple[int, ...]:
-    """The shape to draw; None is that of the parameters, which must broadcast to it.
-
-    Raises:
-        ShapeError: if they do not.
-    """
-    shapes = [_shape_of(p) for p in parameters if type(p) not in SCALARS and hasattr(p, "shape")]
-    if shape is None:
-        return broadcast_shapes(name, *shapes) if shapes else ()
-    wanted = sample_shape(name, shape)
-    for s in shapes:
-        tail = wanted[len(wanted) - len(s) :]
-        if len(s) > len(wanted) or any(n not in (1, m) for n, m in zip(s, tail, strict=True)):
-            raise ShapeError(
-                f"{name}: a parameter of shape {s} does not broadcast to the shape {wanted} asked "
-                f"for; leave shape out to take that of the parameters"
-            )
-    return wanted
-
-
 def _standard(name: str, key: Any, shape: Any, dtype: Any) -> Tensor:
     return draws.random_draw(
         as_key(name, key),
@@ -103,9 +54,40 @@ def _standard(name: str, key: Any, shape: Any, dtype: Any) -> Tensor:
     )
 
 
+_LOW, _HIGH = float("0"), float("1")  # the defaults themselves, which no program's numbers are
+
+
+def _bounds_and_dtype(
+    low: Any, high: Any, dtype: Any, minval: Any, maxval: Any
+) -> tuple[Any, Any, Any]:
+    """The arguments of ``uniform``, also in JAX's order: dtype, minval, maxval.
+
+    Raises:
+        TypeError: where they could be meant in either order, or one was given twice.
+    """
+    if is_dtype(low):
+        if is_dtype(dtype):
+            raise TypeError(f"uniform: two dtypes, {low!r} and {dtype!r}; give one")
+        if dtype is None and maxval is None and high is not _HIGH:
+            raise TypeError(
+                f"uniform: after the dtype {low!r} one bound alone could be either; write "
+                f"fx.random.uniform(key, shape, dtype=..., minval=..., maxval=...)"
+            )
+        first = _LOW if high is _HIGH else high
+        low, high, dtype = first, _HIGH if dtype is None else dtype, low
+    elif is_dtype(high):
+        raise TypeError(
+            f"uniform: high is a number or a tensor, got {high!r}; write dtype={high!r}"
+        )
+    low = None if minval is not None and low is _LOW else low
+    high = None if maxval is not None and high is _HIGH else high
+    return *other_names("uniform", low, high, minval, maxval), dtype
+
+
 def uniform(
-    key: Tensor, shape: Shape | None = None, low: Any = 0.0, high: Any = 1.0, dtype: Any = None
-) -> Tensor:
+    key: Tensor, shape: Shape | None = None, low: Any = _LOW, high: Any = _HIGH, dtype: Any = None,
+    *, minval: Any = None, maxval: Any = None,
+) -> Tensor:  # fmt: skip
     """Uniform samples in [low, high).
 
     A float32 in [0, 1) is a multiple of 2 ** -24, a float64 of 2 ** -53.
@@ -116,9 +98,13 @@ def uniform(
         low, high: numbers or tensors that broadcast to ``shape``; derivatives pass through them.
         dtype: floating; the default dtype, or that of ``low`` and ``high`` where they are tensors.
             Of complex numbers both parts are drawn from numbers ``low`` and ``high``.
+        minval, maxval: JAX's names of ``low`` and ``high``. Its order is taken too: ``(key, shape,
+            dtype)`` and ``(key, shape, dtype, minval, maxval)``.
 
     Raises:
         DTypeError, ShapeError: if ``key`` is no key, or shapes or dtypes do not fit.
+        TypeError: if a bound or the dtype was given twice, or after a dtype in JAX's place one
+            bound alone.
 
     Example:
         >>> import fx
@@ -127,6 +113,8 @@ def uniform(
                 [ 0.9195,  0.0859]])
     """
     key = as_key("uniform", key)
+    if minval is not None or maxval is not None or not both_numbers(low, high):
+        low, high, dtype = _bounds_and_dtype(low, high, dtype, minval, maxval)
     dtype = floating_dtype("uniform", dtype, (low, high), dtypes.INEXACT)
     shape = joint_shape("uniform", shape, low, high)
     if dtype in dtypes.COMPLEX:
@@ -159,10 +147,12 @@ def normal(
         shape: the shape of the samples; None takes that of ``mean`` and ``std``.
         mean, std: numbers or tensors that broadcast to ``shape``; derivatives pass through them.
         dtype: floating; the default dtype, or that of ``mean`` and ``std`` where they are tensors.
-            Of complex numbers each part has half the variance.
+            Of complex numbers each part has half the variance. It is also taken where JAX has it,
+            as the third argument.
 
     Raises:
         DTypeError, ShapeError: if ``key`` is no key, or shapes or dtypes do not fit.
+        TypeError: if a dtype stands in the place of ``std``, or there are two.
 
     Source: Wichura, algorithm AS 241, Applied Statistics 37 (1988).
 
@@ -172,6 +162,13 @@ def normal(
         tensor([ 9.4597, 10.8894,  9.8989])
     """
     key = as_key("normal", key)
+    if not both_numbers(mean, std) and (is_dtype(mean) or is_dtype(std)):
+        if is_dtype(std) or type(std) not in SCALARS or std != 1 or dtype is not None:
+            raise TypeError(
+                f"normal takes (key, shape, mean, std, dtype) or (key, shape, dtype), got mean "
+                f"{mean!r}, std {std!r}, dtype {dtype!r}; write dtype=..., mean=..., std=..."
+            )
+        mean, dtype = 0.0, mean
     dtype = floating_dtype("normal", dtype, (mean, std), dtypes.INEXACT)
     shape = joint_shape("normal", shape, mean, std)
     if dtype in dtypes.COMPLEX:
@@ -191,18 +188,21 @@ def moved(z: Tensor, mean: Any, std: Any) -> Tensor:
 
 
 def truncated_normal(
-    key: Tensor, lower: float, upper: float, shape: Shape = (), dtype: Any = None
+    key: Tensor, lower: Any, upper: Any, shape: Shape | None = None, dtype: Any = None
 ) -> Tensor:
     """Standard normal samples under the condition that they lie in [lower, upper].
 
     Args:
         key: uint32 (6,).
-        lower, upper: Python numbers, lower < upper; infinite ones leave that side open.
-        shape: the shape of the samples.
-        dtype: floating, the default dtype unless told.
+        lower, upper: lower < upper, infinite ones leave that side open: numbers, or tensors that
+            broadcast to ``shape``; derivatives pass through tensors. Where lower < upper does not
+            hold of tensors the samples are NaN.
+        shape: the shape of the samples; None takes that of ``lower`` and ``upper``.
+        dtype: floating; the default dtype, or that of ``lower`` and ``upper`` where they are
+            tensors.
 
     Raises:
-        ValueError: unless lower < upper.
+        ValueError: unless lower < upper, of numbers.
         DTypeError, ShapeError: if ``key`` is no key, or shape or dtype is none.
 
     Example:
@@ -211,16 +211,46 @@ def truncated_normal(
         >>> bool((x >= 1.0).all()), bool((x <= 2.0).all())
         (True, True)
     """
+    key = as_key("truncated_normal", key)
+    dtype = floating_dtype("truncated_normal", dtype, (lower, upper))
+    shape = joint_shape("truncated_normal", shape, lower, upper)
+    if any(isinstance(v, (Tensor, np.ndarray)) for v in (lower, upper)):
+        return _between_tensors(key, lower, upper, shape, dtype)
     a, b = float(lower), float(upper)
     if not a < b:
         raise ValueError(f"truncated_normal: lower must be less than upper, got {lower}, {upper}")
-    return draws.random_truncated_normal(
-        as_key("truncated_normal", key),
-        lower=a,
-        upper=b,
-        shape=sample_shape("truncated_normal", shape),
-        dtype=floating_dtype("truncated_normal", dtype),
-    )
+    return draws.random_truncated_normal(key, lower=a, upper=b, shape=shape, dtype=dtype)
+
+
+def _between_tensors(
+    key: Tensor, lower: Any, upper: Any, shape: tuple[int, ...], dtype: Any
+) -> Tensor:
+    """Truncated normal samples by the words that bounds that are numbers get, in float64."""
+    e = draws.random_draw(
+        key, family="exponential", shape=shape, dtype=dtypes.float64 if dtype == dtypes.float64
+        else dtypes.float32,
+    )  # fmt: skip
+    u = elementwise.exp(elementwise.negative(cast(e, dtypes.float64)))
+    device = u.device.name
+    a, b = (parameter("truncated_normal", v, dtypes.float64, device) for v in (lower, upper))
+    mirrored = compare.greater(a, constant_like(0.0, a))  # probabilities near 0 are precise
+    low = compare.where(mirrored, elementwise.negative(b), a)
+    high = compare.where(mirrored, elementwise.negative(a), b)
+    below, above = _area(low), _area(high)
+    p = elementwise.add(below, elementwise.multiply(u, elementwise.subtract(above, below)))
+    x = ndtri(p)
+    x = compare.where(mirrored, elementwise.negative(x), x)
+    ordered = compare.less(a, b)
+    x = compare.where(ordered, x, constant_like(nan, x))
+    # rounding may leave the interval, in the dtype of the samples as well
+    least, most = (cast(compare.stop_gradient(v), dtype) for v in (a, b))
+    return elementwise.minimum(elementwise.maximum(cast(x, dtype), least), most)
+
+
+def _area(x: Tensor) -> Tensor:
+    """Under the standard normal curve up to x."""
+    root = constant_like(-sqrt(0.5), x)
+    return elementwise.multiply(erfc(elementwise.multiply(x, root)), constant_like(0.5, x))
 
 
 def exponential(key: Tensor, shape: Shape = (), dtype: Any = None) -> Tensor:
@@ -239,20 +269,28 @@ def exponential(key: Tensor, shape: Shape = (), dtype: Any = None) -> Tensor:
     return _standard("exponential", key, shape, dtype)
 
 
-def gumbel(key: Tensor, shape: Shape = (), dtype: Any = None) -> Tensor:
+def gumbel(key: Tensor, shape: Shape = (), dtype: Any = None, mode: str | None = None) -> Tensor:
     """Standard Gumbel samples, of the largest of many: -log(-log u).
 
     Args:
         key: uint32 (6,).
         shape: the shape of the samples.
         dtype: floating, the default dtype unless told.
+        mode: ``"high"`` draws words of 64 bits for narrow dtypes, too: events rarer than 2 ** -32
+            come with their probability. ``"low"`` or None do not.
+
+    Raises:
+        ValueError: for another ``mode``.
 
     Example:
         >>> import fx
         >>> fx.random.gumbel(fx.random.key(0), (2, 3)).shape
         (2, 3)
     """
-    return _standard("gumbel", key, shape, dtype)
+    if not is_high("gumbel", mode):
+        return _standard("gumbel", key, shape, dtype)
+    wanted = floating_dtype("gumbel", dtype)
+    return cast(_standard("gumbel", key, shape, dtypes.float64), wanted)
 
 
 def laplace(key: Tensor, shape: Shape = (), dtype: Any = None) -> Tensor:

@@ -1,8 +1,8 @@
-"""Samplers of integers and truth values: bits, bernoulli, randint, categorical, poisson."""
+"""Samplers of integers and truth values: bits, bernoulli, randint, categorical."""
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, prod
 from typing import Any
 
 import fx.prims.compare as compare
@@ -10,28 +10,30 @@ import fx.prims.draws as draws
 import fx.prims.elementwise as elementwise
 import fx.prims.reduction as reduction
 import fx.prims.shape as shape_prims
+import fx.prims.sorting as sorting
 from fx import dtypes
-from fx.errors import DTypeError
+from fx.errors import DTypeError, ShapeError
 from fx.ops.axes import normal_axis
 from fx.ops.operands import SCALARS, argument, cast, floating
 from fx.prims.creation import constant, constant_like
 from fx.prims.fused import fuse
 from fx.prims.random import random_bits
 from fx.quick import quick
-from fx.random.continuous import Shape, joint_shape
+from fx.random.arguments import Rows, Shape, is_high, joint_shape, other_names, parameter
+from fx.random.continuous import gumbel
 from fx.random.keys import as_key, sample_shape, wide_words
 from fx.tensor import Tensor
 
 _UNSIGNED = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}
 
 
-def bits(key: Tensor, shape: Shape = (), dtype: Any = dtypes.uint32) -> Tensor:
+def bits(key: Tensor, shape: Shape = (), dtype: Any = None) -> Tensor:
     """Uniform random bits.
 
     Args:
         key: uint32 (6,).
         shape: the shape of the words.
-        dtype: uint8, uint16, uint32 or uint64.
+        dtype: uint8, uint16, uint32 (unless told) or uint64.
 
     Raises:
         DTypeError: if ``dtype`` is another, or ``key`` is no key.
@@ -42,7 +44,7 @@ def bits(key: Tensor, shape: Shape = (), dtype: Any = dtypes.uint32) -> Tensor:
         tensor([203,  80], dtype=fx.uint8)
     """
     key = as_key("bits", key)
-    wanted = dtypes.as_dtype(dtype)
+    wanted = dtypes.uint32 if dtype is None else dtypes.as_dtype(dtype)
     if wanted not in dtypes.UNSIGNED:
         raise DTypeError(
             f"bits: the dtype must be unsigned, got {wanted.name}; write dtype=fx.uint32, or use "
@@ -58,19 +60,20 @@ def bits(key: Tensor, shape: Shape = (), dtype: Any = dtypes.uint32) -> Tensor:
     return cast(compare.right_shift(words, unused), wanted)
 
 
-def bernoulli(key: Tensor, p: Any = 0.5, shape: Shape | None = None) -> Tensor:
+def bernoulli(key: Tensor, p: Any = 0.5, shape: Shape | None = None, mode: str = "low") -> Tensor:
     """True with probability ``p``, in steps of 2 ** -32.
 
     Args:
         key: uint32 (6,).
         p: a probability, or a tensor of them that broadcasts to ``shape``.
         shape: the shape of the samples; None takes that of ``p``.
+        mode: ``"high"`` takes steps of 2 ** -64, for rarer events.
 
     Returns:
         bool, ``shape``.
 
     Raises:
-        ValueError: if a Python number ``p`` lies outside [0, 1].
+        ValueError: if a Python number ``p`` lies outside [0, 1], or ``mode`` is another.
         DTypeError, ShapeError: if ``key`` is no key, or ``p`` does not fit.
 
     Example:
@@ -80,14 +83,19 @@ def bernoulli(key: Tensor, p: Any = 0.5, shape: Shape | None = None) -> Tensor:
     """
     key = as_key("bernoulli", key)
     shape = joint_shape("bernoulli", shape, p)
-    words = random_bits(key, shape=shape)
-    if type(p) in SCALARS:
-        if not 0 <= p <= 1:
-            raise ValueError(f"bernoulli: p must be a probability in [0, 1], got {p}")
-        return within(words, p)
-    chances = cast(argument("bernoulli", p), dtypes.float64)
-    limits = elementwise.multiply(chances, constant_like(2.0**32, chances))
-    return compare.less(cast(words, dtypes.float64), limits)
+    high = mode != "low" and is_high("bernoulli", mode)
+    if type(p) in SCALARS and not 0 <= p <= 1:
+        raise ValueError(f"bernoulli: p must be a probability in [0, 1], got {p}")
+    if type(p) in SCALARS and not high:
+        return within(random_bits(key, shape=shape), p)
+    words = wide_words(key, shape) if high else random_bits(key, shape=shape)
+    chances = parameter("bernoulli", p, dtypes.float64, key.device.name)
+    limits = elementwise.multiply(chances, constant_like(2.0**64 if high else 2.0**32, chances))
+    below = compare.less(cast(words, dtypes.float64), limits)
+    if not high:
+        return below
+    # words near 2 ** 64 are rounded to it
+    return compare.logical_or(below, compare.greater_equal(chances, constant_like(1.0, chances)))
 
 
 def within(words: Tensor, p: float) -> Tensor:
@@ -102,8 +110,9 @@ _less = quick(compare.less, tensors=2)
 
 
 def randint(
-    key: Tensor, shape: Shape | None, low: Any, high: Any, dtype: Any = dtypes.int64
-) -> Tensor:
+    key: Tensor, shape: Shape | None, low: Any = None, high: Any = None, dtype: Any = None, *,
+    minval: Any = None, maxval: Any = None,
+) -> Tensor:  # fmt: skip
     """Uniform integers in [low, high).
 
     A word w of 64 bits (of 128 where the span is above 2 ** 32 or unknown) is scaled to
@@ -114,9 +123,11 @@ def randint(
         key: uint32 (6,).
         shape: the shape of the samples; None takes that of ``low`` and ``high``.
         low, high: ints, or integer tensors that broadcast to ``shape``; low < high.
-        dtype: an integer dtype that holds low and high - 1.
+        dtype: an integer dtype that holds low and high - 1; int64 unless told.
+        minval, maxval: JAX's names of ``low`` and ``high``.
 
     Raises:
+        TypeError: if a bound is missing, or was given twice.
         ValueError: if ints low and high give an empty range or one that ``dtype`` cannot hold.
         DTypeError, ShapeError: if ``key`` is no key, or shapes or dtypes do not fit.
 
@@ -126,7 +137,9 @@ def randint(
         tensor([5, 2, 6, 4, 3])
     """
     key = as_key("randint", key)
-    wanted = dtypes.as_dtype(dtype)
+    if low is None or high is None or minval is not None or maxval is not None:
+        low, high = other_names("randint", low, high, minval, maxval)
+    wanted = dtypes.int64 if dtype is None else dtypes.as_dtype(dtype)
     if wanted not in dtypes.INTEGRAL:
         raise DTypeError(
             f"randint: the dtype must be an integer one, got {wanted.name}; write dtype=fx.int64"
@@ -180,7 +193,10 @@ def _unsigned(name: str, value: Any, device: str) -> Tensor:
     return cast(x, dtypes.uint64)
 
 
-def categorical(key: Tensor, logits: Any, axis: int = -1, shape: Shape | None = None) -> Tensor:
+def categorical(
+    key: Tensor, logits: Any, axis: int = -1, shape: Shape | None = None, replace: bool = True,
+    mode: str | None = None,
+) -> Tensor:  # fmt: skip
     """Indices drawn with probability softmax(logits), by the Gumbel-max method.
 
     Args:
@@ -188,6 +204,10 @@ def categorical(key: Tensor, logits: Any, axis: int = -1, shape: Shape | None = 
         logits: floating (*A, n, *B) with n at ``axis``: logarithms of weights, -inf for never.
         axis: the axis of the classes.
         shape: the shape of the samples, to which (*A, *B) broadcasts; None is (*A, *B).
+        replace: whether an index may come again. Without replacement ``shape`` is (*S, *A, *B),
+            and the indices along the axes S of a row differ: they are the first of successive draws
+            among what is left, the places of the largest of the row's logits with Gumbel noise.
+        mode: as of ``gumbel``.
 
     Returns:
         int64, ``shape``.
@@ -195,62 +215,54 @@ def categorical(key: Tensor, logits: Any, axis: int = -1, shape: Shape | None = 
     Raises:
         AxisError: if ``logits`` has no such axis.
         DTypeError, ShapeError: if ``key`` is no key, or ``shape`` does not fit.
+        ValueError: if there are fewer classes than are to be drawn without replacement.
+
+    Source: Kool, van Hoof and Welling, "Stochastic beams and where to find them", ICML 2019.
 
     Example:
         >>> import fx
         >>> logits = fx.tensor([2.0, 1.0, -float("inf")])
         >>> fx.random.categorical(fx.random.key(0), logits, shape=6)
         tensor([0, 0, 1, 1, 1, 0])
+        >>> fx.random.categorical(fx.random.key(0), fx.zeros(4), shape=3, replace=False).shape
+        (3,)
     """
     key = as_key("categorical", key)
     logits = floating("categorical", logits)
+    high = mode is not None and is_high("categorical", mode)
     axis = normal_axis("categorical", axis, logits._shape)
     n = logits._shape[axis]
     if n == 0:
         raise ValueError(f"categorical: no class to draw from in logits of shape {logits.shape}")
     order = (*[i for i in range(logits.ndim) if i != axis], axis)
     rows = shape_prims.transposed(logits, order)  # (*A, *B, n)
-    wanted = joint_shape("categorical", shape, _Rows(rows.shape[:-1]))
-    noise = draws.random_draw(key, family="gumbel", shape=(*wanted, n), dtype=rows.dtype)
+    batch = rows.shape[:-1]
+    wanted = joint_shape("categorical", shape, Rows(batch))
+    if not replace:
+        return _without_replacement(key, rows, wanted, high)
+    noise = _noise(key, (*wanted, n), rows._dtype, high)
     return reduction.argmax(elementwise.add(noise, rows), axis=len(wanted), keepdims=False)
 
 
-class _Rows:
-    """Something with a shape, for ``joint_shape``."""
+def _noise(key: Tensor, shape: tuple[int, ...], dtype: Any, high: bool) -> Tensor:
+    if high:
+        return gumbel(key, shape, dtype, "high")
+    return draws.random_draw(key, family="gumbel", shape=shape, dtype=dtype)
 
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self.shape = shape
 
-
-def poisson(key: Tensor, lam: Any, shape: Shape | None = None, dtype: Any = dtypes.int64) -> Tensor:
-    """Poisson samples of rate ``lam``: inversion below 10, transformed rejection (PTRS) above.
-
-    Args:
-        key: uint32 (6,).
-        lam: a number >= 0 or a floating tensor that broadcasts to ``shape``. A rate that is
-            negative, infinite or NaN gives NaN. In an integer dtype it gives -1, and so does a
-            count that the dtype does not hold.
-        shape: the shape of the samples; None takes that of ``lam``.
-        dtype: an integer or floating dtype.
-
-    Raises:
-        DTypeError, ShapeError: if ``key`` is no key, or shapes or dtypes do not fit.
-
-    Source: Hoermann, "The transformed rejection method for generating Poisson random variables",
-    Insurance: Mathematics and Economics 12 (1993).
-
-    Example:
-        >>> import fx
-        >>> fx.random.poisson(fx.random.key(0), 3.0, 5)
-        tensor([4, 2, 3, 1, 2])
-    """
-    key = as_key("poisson", key)
-    wanted = dtypes.as_dtype(dtype)
-    if wanted not in dtypes.INTEGRAL and wanted not in dtypes.FLOATING:
-        raise DTypeError(f"poisson: {wanted.name} cannot hold counts; write dtype=fx.int64")
-    shape = joint_shape("poisson", shape, lam)
-    if type(lam) in SCALARS:
-        rate = constant(float(lam), dtypes.float64, key.device.name)
-    else:
-        rate = floating("poisson", lam)
-    return draws.random_poisson(key, rate, shape=shape, dtype=wanted)
+def _without_replacement(key: Tensor, rows: Tensor, shape: tuple[int, ...], high: bool) -> Tensor:
+    """Different classes of each row (*R, n), along the first axes of ``shape`` (*S, *R)."""
+    *batch, n = rows.shape
+    lead = shape[: len(shape) - len(batch)]
+    count = prod(lead)
+    if shape[len(lead) :] != tuple(batch):
+        raise ShapeError(
+            f"categorical: without replacement the shape ends with that of the logits' rows, "
+            f"{tuple(batch)}, got {shape}; broadcast the logits first"
+        )
+    if count > n:
+        raise ValueError(f"categorical: cannot draw {count} of {n} classes without replacement")
+    noisy = elementwise.add(_noise(key, rows.shape, rows.dtype, high), rows)
+    found = sorting.top_k_indices(noisy, k=count, axis=len(batch), largest=True)  # (*R, count)
+    front = shape_prims.transposed(found, (len(batch), *range(len(batch))))
+    return shape_prims.reshaped(front, shape)

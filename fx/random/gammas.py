@@ -1,7 +1,6 @@
 """Gamma samples and what is made of them: beta, dirichlet.
 
-No derivative passes through the shape parameters: the samples count as constants, as integers do
-(``torch.distributions``' ``rsample`` gives them implicit derivatives).
+Derivatives pass through the shape parameters (``implicit.py``).
 """
 
 from __future__ import annotations
@@ -11,9 +10,11 @@ from typing import Any
 import fx.prims.draws as draws
 import fx.prims.elementwise as elementwise
 import fx.prims.reduction as reduction
+import fx.prims.shape as shape_prims
 from fx.errors import ShapeError
 from fx.prims.cumulative import cumsum
-from fx.random.continuous import Shape, floating_dtype, joint_shape, parameter
+from fx.random.arguments import Rows, Shape, floating_dtype, joint_shape, parameter
+from fx.random.implicit import moving
 from fx.random.keys import as_key, child
 from fx.tensor import Tensor
 
@@ -26,8 +27,8 @@ def gamma(key: Tensor, a: Any, shape: Shape | None = None, dtype: Any = None) ->
 
     Args:
         key: uint32 (6,).
-        a: a positive number or tensor that broadcasts to ``shape``; no derivative passes through
-            it. 0 gives 0, a negative one NaN.
+        a: a positive number or tensor that broadcasts to ``shape``; derivatives pass through it
+            (by implicit reparameterisation). 0 gives 0, a negative one NaN.
         shape: the shape of the samples; None takes that of ``a``.
         dtype: floating; the default dtype, or that of ``a`` where it is a tensor.
 
@@ -35,7 +36,8 @@ def gamma(key: Tensor, a: Any, shape: Shape | None = None, dtype: Any = None) ->
         DTypeError, ShapeError: if ``key`` is no key, or shapes or dtypes do not fit.
 
     Source: Marsaglia and Tsang, "A simple method for generating gamma variables", ACM TOMS 26
-    (2000).
+    (2000); of the derivative Figurnov, Mohamed and Mnih, "Implicit reparameterization gradients",
+    NeurIPS 2018.
 
     Example:
         >>> import fx
@@ -65,7 +67,10 @@ def _draw(name: str, key: Any, a: Any, shape: Any, dtype: Any, logarithm: bool) 
     dtype = floating_dtype(name, dtype, (a,))
     shape = joint_shape(name, shape, a)
     alpha = parameter(name, a, dtype, key.device.name)
-    return draws.random_gamma(key, alpha, shape=shape, logarithm=logarithm)
+    drawn = draws.random_gamma(key, alpha, shape=shape, logarithm=logarithm)
+    if type(alpha) is Tensor and alpha._node is None:
+        return drawn
+    return moving(logarithm)(shape_prims.stretched(alpha, shape), drawn)
 
 
 def beta(key: Tensor, a: Any, b: Any, shape: Shape | None = None, dtype: Any = None) -> Tensor:
@@ -73,7 +78,7 @@ def beta(key: Tensor, a: Any, b: Any, shape: Shape | None = None, dtype: Any = N
 
     Args:
         key: uint32 (6,).
-        a, b: positive numbers or tensors that broadcast to ``shape``.
+        a, b: positive numbers or tensors that broadcast to ``shape``; derivatives pass through.
         shape: the shape of the samples; None takes that of ``a`` and ``b``.
         dtype: floating; the default dtype, or that of ``a`` and ``b`` where they are tensors.
 
@@ -102,7 +107,7 @@ def dirichlet(key: Tensor, alpha: Any, shape: Shape | None = None, dtype: Any = 
 
     Args:
         key: uint32 (6,).
-        alpha: (*A, n), positive.
+        alpha: (*A, n), positive; derivatives pass through it.
         shape: the shape of the points, to which (*A) broadcasts; None is (*A).
         dtype: floating; the default dtype, or that of ``alpha``.
 
@@ -127,11 +132,18 @@ def dirichlet(key: Tensor, alpha: Any, shape: Shape | None = None, dtype: Any = 
             "dirichlet: alpha needs an axis of parameters, got a scalar; "
             "write fx.full((n,), alpha) for a symmetric one"
         )
-    wanted = (*alphas.shape[:-1],) if shape is None else joint_shape("dirichlet", shape)
+    wanted = joint_shape("dirichlet", shape, Rows(alphas.shape[:-1]))
     logs = loggamma(key, alphas, (*wanted, alphas.shape[-1]), dtype)
-    # softmax by its parts: lanes must have the bits of a loop, whatever the size of the batch, and
-    # one after the other is the order of sums that does not depend on it
-    last = logs.ndim - 1
-    shares = elementwise.exp(logs - reduction.max(logs, axes=(last,), keepdims=True))
+    shares = elementwise.exp(logs - reduction.max(logs, axes=(logs.ndim - 1,), keepdims=True))
+    return shares / total(shares)
+
+
+def total(shares: Tensor) -> Tensor:
+    """The sums (*A, 1) of numbers >= 0 (*A, n) along the last axis.
+
+    Lanes must have the bits of a loop, whatever the size of the batch, and one after the other is
+    the order of sums that does not depend on it.
+    """
+    last = shares.ndim - 1
     sums = cumsum(shares, axis=last, reverse=False)  # they grow: the largest is that of all
-    return shares / reduction.max(sums, axes=(last,), keepdims=True)
+    return reduction.max(sums, axes=(last,), keepdims=True)

@@ -43,25 +43,39 @@ def seed_words(name: str, seed: int) -> list[int]:
     return [number & _WORD, number >> 32 & _WORD]
 
 
-def key(seed: Any, device: Any = None) -> Tensor:
+IMPLEMENTATION = "philox4x32"
+
+
+def _check_implementation(name: str, impl: Any) -> None:
+    if impl is not None and impl != IMPLEMENTATION:
+        raise ValueError(
+            f"{name}: fx draws from one generator, {IMPLEMENTATION!r} (Philox 4x32-10), got "
+            f"{impl!r}; leave it out"
+        )
+
+
+def key(seed: Any, device: Any = None, *, impl: Any = None, dtype: Any = None) -> Tensor:
     """A key from a seed: where every stream of explicit random numbers begins.
 
     Args:
         seed: an int in [-2 ** 63, 2 ** 64), or an integer tensor (any shape) of seeds.
         device: the device of the key and of what is drawn with it.
+        impl, dtype: JAX's names of the generator: ``"philox4x32"`` or None.
 
     Returns:
         uint32 (6,); (*shape, 6) for a tensor of seeds.
 
     Raises:
         DTypeError: if the seed is no integer.
-        ValueError: if it does not fit 64 bits.
+        ValueError: if it does not fit 64 bits, or another generator is asked for.
 
     Example:
         >>> import fx
         >>> fx.random.uniform(fx.random.key(0), 2)
         tensor([0.7945, 0.3131])
     """
+    if impl is not None or dtype is not None:
+        _check_implementation("key", dtype if impl is None else impl)
     if not isinstance(seed, Tensor):
         return as_tensor([*seed_words("key", seed), 0, 0, 0, 0], dtypes.uint32, device)
     if seed.dtype not in dtypes.INTEGRAL:
@@ -77,6 +91,113 @@ def key(seed: Any, device: Any = None) -> Tensor:
         shape=(*rows, KEY_WORDS - 2), value=0, dtype=dtypes.uint32, device=wide.device.name
     )
     return shape_prims.concatenate(*words, rest, axis=len(rows))
+
+
+def PRNGKey(seed: Any, *, impl: Any = None) -> Tensor:
+    """The same as ``key``: JAX's older name of it.
+
+    Args:
+        seed, impl: as of ``key``.
+
+    Example:
+        >>> import fx
+        >>> bool((fx.random.PRNGKey(7) == fx.random.key(7)).all())
+        True
+    """
+    return key(seed, impl=impl)
+
+
+def key_data(keys: Any) -> Tensor:
+    """The words of keys: they are tensors of words, so ``keys`` itself.
+
+    Args:
+        keys: uint32 (..., 6).
+
+    Raises:
+        DTypeError, ShapeError: if they are no keys.
+
+    Example:
+        >>> import fx
+        >>> fx.random.key_data(fx.random.key(7))
+        tensor([7, 0, 0, 0, 0, 0], dtype=fx.uint32)
+    """
+    return _as_keys("key_data", keys)
+
+
+def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Tensor:
+    """Keys of words, as ``key_data`` gives them.
+
+    Args:
+        key_bits_array: uint32 (..., 6).
+        impl, dtype: as of ``key``.
+
+    Raises:
+        DTypeError, ShapeError: if they are no words of keys.
+        ValueError: for another generator.
+
+    Example:
+        >>> import fx
+        >>> key = fx.random.wrap_key_data(fx.random.key_data(fx.random.key(7)))
+        >>> bool((key == fx.random.key(7)).all())
+        True
+    """
+    _check_implementation("wrap_key_data", dtype if impl is None else impl)
+    return _as_keys("wrap_key_data", key_bits_array)
+
+
+def key_impl(keys: Any) -> str:
+    """The name of the generator that draws with keys.
+
+    Args:
+        keys: uint32 (..., 6).
+
+    Raises:
+        DTypeError, ShapeError: if they are no keys.
+
+    Example:
+        >>> import fx
+        >>> fx.random.key_impl(fx.random.key(0))
+        'philox4x32'
+    """
+    _as_keys("key_impl", keys)
+    return IMPLEMENTATION
+
+
+def clone(key: Any) -> Tensor:
+    """The same key again: it draws the same numbers.
+
+    JAX marks with it that a key is used twice on purpose; fx does not watch that.
+
+    Args:
+        key: uint32 (..., 6).
+
+    Raises:
+        DTypeError, ShapeError: if it is no key.
+
+    Example:
+        >>> import fx
+        >>> key = fx.random.key(0)
+        >>> bool(fx.random.uniform(key) == fx.random.uniform(fx.random.clone(key)))
+        True
+    """
+    return _as_keys("clone", key)
+
+
+def _as_keys(name: str, value: Any) -> Tensor:
+    """An argument of one key or of many."""
+    if not hasattr(value, "dtype"):
+        raise DTypeError(f"{name}: keys are uint32 tensors, got {value!r:.60}; {_MAKE}")
+    keys = argument(name, value)
+    if keys._dtype != dtypes.uint32:
+        raise DTypeError(f"{name}: keys are uint32 tensors, got {keys.dtype.name}; {_MAKE}")
+    if keys._shape[-1:] != _ONE_KEY:
+        raise ShapeError(
+            f"{name}: a key has {KEY_WORDS} words along its last axis, got {keys.shape}; {_MAKE}"
+        )
+    return keys
+
+
+_MAKE = "make one with fx.random.key(seed)"
 
 
 def as_key(name: str, value: Any) -> Tensor:
@@ -107,12 +228,15 @@ def as_key(name: str, value: Any) -> Tensor:
     return x
 
 
-def split(key: Tensor, n: int | Sequence[int] = 2) -> Tensor:
+def split(
+    key: Tensor, n: int | Sequence[int] = 2, *, num: int | Sequence[int] | None = None
+) -> Tensor:
     """New keys from a key, independent of each other and of what is drawn with ``key`` itself.
 
     Args:
         key: uint32 (6,).
         n: how many, or a shape of keys.
+        num: JAX's name of ``n``.
 
     Returns:
         uint32 (n, 6), or (*n, 6).
@@ -127,7 +251,7 @@ def split(key: Tensor, n: int | Sequence[int] = 2) -> Tensor:
         (2, 3, 6)
     """
     found = as_key("split", key)
-    shape = sample_shape("split", n)
+    shape = sample_shape("split", n if num is None else num)
     count = prod(shape)
     numbers = creation.iota(
         shape=(count,), axis=0, start=0, step=1, dtype=dtypes.int64, device=found.device.name

@@ -16,7 +16,7 @@ from fx.errors import ShapeError
 from fx.ops.axes import normal_axis
 from fx.ops.operands import argument, cast, floating
 from fx.prims.creation import constant_like
-from fx.random.continuous import Shape
+from fx.random.arguments import Shape, is_high
 from fx.random.discrete import randint
 from fx.random.keys import as_key, sample_shape
 from fx.tensor import Tensor
@@ -47,6 +47,7 @@ def permutation(key: Tensor, x: Any, axis: int = 0, independent: bool = False) -
         tensor([1, 4, 3, 0, 2])
     """
     key = as_key("permutation", key)
+    x = _whole(x)
     if isinstance(x, int):
         if x < 0:
             raise ShapeError(f"permutation: n must not be negative, got {x}")
@@ -69,6 +70,7 @@ def choice(
     replace: bool = True,
     p: Any = None,
     axis: int = 0,
+    mode: str | None = None,
 ) -> Tensor:
     """Slices of ``a`` along an axis, or numbers below an int ``a``, picked at random.
 
@@ -80,6 +82,8 @@ def choice(
         p: (n,) weights >= 0, which need not sum to 1; None for equal ones. Without replacement
             each pick is made among what is left, in proportion to the weights.
         axis: the axis of ``a``.
+        mode: ``"high"`` makes picks by weight without replacement in float64, whatever the dtype of
+            ``p``, as those with replacement are. ``"low"`` or None does not.
 
     Returns:
         ``a`` with ``axis`` replaced by ``shape``.
@@ -96,6 +100,8 @@ def choice(
     """
     key = as_key("choice", key)
     shape = sample_shape("choice", shape)
+    high = is_high("choice", mode)
+    a = _whole(a)
     if isinstance(a, int):
         n, items = a, None
     else:
@@ -113,9 +119,17 @@ def choice(
         weights = floating("choice", p)
         if weights._shape != (n,):
             raise ShapeError(f"choice: p must have shape ({n},), got {weights.shape}")
+        weights = cast(weights, dtypes.float64) if high else weights
         index = weighted(key, weights, count, replace)
         index = shape_prims.reshaped(index, shape)
     return index if items is None else indexing.take(items, index, axis=axis)
+
+
+def _whole(x: Any) -> Any:
+    """An integer scalar as an int; all else as it is."""
+    if getattr(x, "shape", None) == () and getattr(x, "dtype", None) in dtypes.INTEGRAL:
+        return x.__index__()
+    return x
 
 
 def _first(key: Tensor, n: int, shape: tuple[int, ...]) -> Tensor:

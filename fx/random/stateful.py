@@ -23,6 +23,7 @@ from fx.ops.making.interop import with_grad
 from fx.ops.operands import SCALARS, argument, cast, floating
 from fx.prims.creation import constant_like
 from fx.random import continuous, discrete, order
+from fx.random.arguments import floating_dtype, joint_shape
 from fx.random.generator import Generator, _current, next_key
 from fx.random.keys import sample_shape
 from fx.tensor import Tensor
@@ -37,11 +38,7 @@ def standard(
     family: str, name: str, shape: Any, dtype: Any, generator: Any, device: Any, grad: bool
 ) -> Tensor:
     """Samples of a standard distribution, for the function ``name``."""
-    wanted = (
-        default_dtype()
-        if dtype is None
-        else continuous.floating_dtype(name, dtype, kinds=dtypes.INEXACT)
-    )
+    wanted = default_dtype() if dtype is None else floating_dtype(name, dtype, kinds=dtypes.INEXACT)
     out = None
     if wanted in dtypes.COMPLEX:
         out = continuous.parts(
@@ -455,8 +452,8 @@ def normal(
         raise ValueError(f"normal: std must not be negative, got {std}")
     if not numbers and device is None:
         device = next((x.device for x in (mean, std) if isinstance(x, Tensor)), None)
-    shape = continuous.joint_shape("normal", size, mean, std)
-    wanted = continuous.floating_dtype("normal", dtype, (mean, std))
+    shape = joint_shape("normal", size, mean, std)
+    wanted = floating_dtype("normal", dtype, (mean, std))
     z = standard("normal", "normal", shape, wanted, generator, device, False)
     out = continuous.moved(z, mean, std)
     return with_grad(out, "normal") if requires_grad else out

@@ -73,8 +73,8 @@ def dirac_(tensor: Any, groups: int = 1) -> Any:
 def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
     """A (semi-)orthogonal matrix: its rows, or its columns if those are fewer, are orthonormal.
 
-    Further axes count as one with the second. It is the orthogonal factor of the polar
-    decomposition of a normal matrix, found by Newton-Schulz iteration in float64.
+    Further axes count as one with the second. All such matrices are as likely
+    (``fx.random.orthogonal``).
 
     Raises:
         ShapeError: for fewer than two axes.
@@ -96,11 +96,7 @@ def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
     rows, columns = cell.shape[0], math.prod(cell.shape[1:])
     with no_grad():
         key = random.next_key(generator, cell.device)
-        x = random.normal(key, (min(rows, columns), max(rows, columns)), 0.0, 1.0, "float64")
-        x = x / (x * x).sum() ** 0.5
-        for _ in range(60):  # each multiplies the small singular values by 1.5, and 1 is fixed
-            x = x * 1.5 - (x @ x.mT) @ x * 0.5
-        q = (x if rows <= columns else x.mT) * gain
+        q = random.orthogonal(key, rows, dtype="float64", m=columns) * gain
         return put(cell, q.reshape(cell.shape).astype(cell.dtype))
 
 

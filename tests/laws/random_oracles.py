@@ -162,6 +162,63 @@ def poisson(stream, i, n, rate, *, dtype):
     raise AssertionError("no attempt was accepted")
 
 
+def log_mass(k, n, p):
+    ways = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+    return ways + k * math.log(p) + (n - k) * math.log1p(-p)
+
+
+def successes(stream, i, n, p):
+    """Inversion below a mean of 10; from there on BTRS of Hoermann (1993)."""
+    if p > 0.5:
+        return n - successes(stream, i, n, 1 - p)
+    if n * p < 10:
+        u, k, total = open_unit(pairs(stream.block(i))[0]), 0, (1 - p) ** n
+        while u > total and k < n:
+            k += 1
+            total += math.exp(log_mass(k, n, p))
+        return k
+    sd = math.sqrt(n * p * (1 - p))
+    b = 1.15 + 2.53 * sd
+    a = -0.0873 + 0.0248 * b + 0.01 * p
+    mode = math.floor((n + 1) * p)
+    for attempt in range(1000):
+        first, second = pairs(Stream(stream.derived(attempt)).block(i))
+        u, v = open_unit(first) - 0.5, open_unit(second)
+        distance = 0.5 - abs(u)
+        k = math.floor((2 * a / distance + b) * u + n * p + 0.5)
+        if distance >= 0.07 and v <= 0.92 - 4.2 / b:
+            return k
+        if not 0 <= k <= n:
+            continue
+        scaled = math.log(v * (2.83 + 5.1 / b) * sd / (a / distance**2 + b))
+        if scaled <= log_mass(k, n, p) - log_mass(mode, n, p):
+            return k
+    raise AssertionError("no attempt was accepted")
+
+
+def binomial(stream, i, n, count, chance, *, dtype):
+    return successes(stream, i, math.floor(count), float(chance))
+
+
+def multinomial(key, count, weights, *, shape, dtype):
+    """Each class takes its binomial share of what the classes before it left."""
+    out = np.empty((*key.shape[:-1], *shape), dtype)
+    classes = shape[-1]
+    rows = out.reshape(len(key.reshape(-1, 6)), -1, classes)
+    counts = np.broadcast_to(count, (*out.shape[:-1], 1)).reshape(*rows.shape[:2])
+    weights = np.broadcast_to(weights, out.shape).reshape(rows.shape).astype(np.float64)
+    for r, one in enumerate(key.reshape(-1, 6)):
+        stream = Stream(one)
+        for i in range(rows.shape[1]):
+            left = math.floor(counts[r, i])
+            for j in range(classes):
+                p = weights[r, i, j] / weights[r, i, j:].sum()
+                taken = successes(stream, i * classes + j, left, p) if j < classes - 1 else left
+                rows[r, i, j] = taken
+                left -= taken
+    return out
+
+
 def each_pair(function):
     """The keys (*broadcast(B, N), 6) for keys (*B, 6) and numbers (*N)."""
 
@@ -187,6 +244,8 @@ def next_key(key):
 RANDOM = {
     "derive": each_pair(lambda key, number: Stream(key).derived(number)),
     "next_key": next_key,
+    "random_binomial": each_key(binomial, None),
+    "random_multinomial": multinomial,
     "random_below": each_key(bounded, np.uint64),
     "random_bits": each_key(lambda stream, i, n: stream.word(i), np.uint32),
     "random_draw": (each_key(draw, None), 1e-12),

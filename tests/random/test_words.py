@@ -10,7 +10,7 @@ from scipy import special, stats
 import fx
 from fx import random
 from fx.backends.cpu import _np_draws
-from fx.backends.cpu.irregular import quantiles
+from fx.backends.cpu.irregular import quantiles, trials
 
 KEY = random.key(99)
 N = 5000
@@ -195,3 +195,26 @@ def test_log_and_exp_are_within_one_unit_in_the_last_place():
     x = np.concatenate([np.exp(rng.uniform(-80, 80, N)), rng.uniform(0.5, 2.0, N)]).astype("f")
     found, expected = _np_draws._log32(x), np.log(x.astype(np.float64))
     assert (np.abs(found - expected) <= np.spacing(np.abs(expected).astype("f"))).all()
+
+
+def test_masses_of_binomial_numbers_are_exact_for_any_number_of_trials():
+    mpmath = pytest.importorskip("mpmath")
+    ratio = trials._log_ratio
+    run = njit(error_model="numpy")(lambda k, mode, n, p: ratio(k, mode, n, p))
+
+    def log_mass(k, n, p):
+        ways = mpmath.loggamma(n + 1) - mpmath.loggamma(k + 1) - mpmath.loggamma(n - k + 1)
+        return ways + k * mpmath.log(p) + (n - k) * mpmath.log(1 - p)
+
+    for n, p in ((20, 0.5), (25, 0.41), (1000, 0.01), (10**6, 0.3), (10**15, 0.5), (10**12, 1e-9)):
+        mode, std = math.floor((n + 1) * p), math.sqrt(n * p * (1 - p))
+        away = [mode + round(z * std) for z in (-5, -2, -0.3, 0, 0.7, 2, 6)]
+        for k in {0, 1, n - 1, n, *away} if n < 10**6 else away:
+            if not 0 <= k <= n:
+                continue
+            with mpmath.workdps(60):
+                chance = mpmath.mpf(p)
+                expected = float(log_mass(k, n, chance) - log_mass(mode, n, chance))
+            found = run(float(k), float(mode), float(n), p)
+            near = 1e-11 if n < 10**7 else 1e-7
+            assert abs(found - expected) < near * max(1.0, abs(expected)), (n, p, k, found, expected)

@@ -30,7 +30,7 @@ KERNELS = {
     "cumulative": "cumsum cumprod cummax cummin logcumsumexp recurrence",
     "draws": """
         random_draw random_truncated_normal random_permutation random_below random_integers
-        random_gamma random_poisson""",
+        random_gamma random_poisson random_binomial random_multinomial""",
     "fourier": "fft rfft irfft",
     "elementwise": """
         add subtract multiply divide power floor_divide remainder fmod maximum minimum arctan2 hypot

@@ -3,7 +3,7 @@
 Which words an element gets is the contract of every backend. A draw of k words an element reads
 ``random_bits`` of shape (k, *shape): the first plane holds the highest words. A float32 draw takes
 one plane and a float64 draw two, so the float32 numbers are the float64 numbers, rounded. The
-rejection samplers are described in ``irregular/rejection.py``.
+rejection samplers are described in ``irregular/rejection.py`` and ``trials.py``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TRUNCATED = {"float16": np.uint32(0xFFFFE000), "bfloat16": np.uint32(0xFFFF0000
 PRICE = {  # nanoseconds a sample
     "bits": 0.6, "uniform": 0.8, "normal": 2.0, "exponential": 2.5, "gumbel": 4.0, "laplace": 2.5,
     "logistic": 2.5, "truncated": 12.0, "below2": 2.2, "below4": 3.4, "gamma": 40.0,
-    "poisson": 60.0,
+    "poisson": 60.0, "binomial": 60.0, "multinomial": 60.0,
 }  # fmt: skip
 MOST_SHUFFLED = 1 << 20  # places that fit beside 44 random bits
 
@@ -180,34 +180,64 @@ def random_gamma(
     key: np.ndarray, alpha: np.ndarray, *, shape: tuple[int, ...], logarithm: bool
 ) -> np.ndarray:
     """Standard gamma variates of shape ``alpha``, broadcast, in its dtype; or their logarithms."""
-    return _rejection("gamma", key, alpha, shape, int(logarithm)).astype(alpha.dtype, copy=False)
+    out = _rejection("rejection", "gamma", key, (alpha,), shape, int(logarithm))
+    return out.astype(alpha.dtype, copy=False)
 
 
 def random_poisson(
     key: np.ndarray, rate: np.ndarray, *, shape: tuple[int, ...], dtype: Any
 ) -> np.ndarray:
-    """Poisson variates of ``rate``, broadcast; an invalid rate gives NaN.
+    """Poisson variates of ``rate``, broadcast; an invalid rate gives NaN."""
+    return _counts(_rejection("rejection", "poisson", key, (rate,), shape), dtype)
 
-    Integers are -1 there, and where they cannot hold the count.
-    """
-    out = _rejection("poisson", key, rate, shape)
+
+def random_binomial(
+    key: np.ndarray, count: np.ndarray, chance: np.ndarray, *, shape: tuple[int, ...], dtype: Any
+) -> np.ndarray:
+    """Binomial variates, of parameters that are broadcast; invalid ones give NaN."""
+    return _counts(_rejection("trials", "binomial", key, (count, chance), shape), dtype)
+
+
+def random_multinomial(
+    key: np.ndarray, count: np.ndarray, weights: np.ndarray, *, shape: tuple[int, ...], dtype: Any
+) -> np.ndarray:
+    """How often each class, along the last axis, comes in ``count`` (..., 1) draws by weight."""
+    full, classes = (*key.shape[:-1], *shape), shape[-1]
+    out = np.empty(full, _FLOAT64)
+    if out.size:
+        tasks, n = out.size // classes, prod(shape) // classes
+        left = _flat(count.astype(_FLOAT64, copy=False), (*full[:-1], 1))
+        given = _flat(weights.astype(_FLOAT64, copy=False), full)
+        any_size.kernel("trials", "multinomial", "d")([
+            tasks, any_size.chunk_of(tasks, classes * PRICE["multinomial"]), dense(key), left,
+            given, out, n, int(left.size > 1), int(given.size > 1), classes,
+        ])  # fmt: skip
+    return _counts(out, dtype)
+
+
+def _counts(out: np.ndarray, dtype: Any) -> np.ndarray:
+    """Counts in their dtype; an integer is -1 for NaN, and where it cannot hold the count."""
     if np.dtype(dtype).kind in "iu":
         out[~(out < np.iinfo(dtype).max)] = -1.0
     return out.astype(dtype, copy=False)
 
 
 def _rejection(
-    name: str, key: np.ndarray, parameter: np.ndarray, shape: tuple[int, ...], *more: int
-) -> np.ndarray:
+    group: str, name: str, key: np.ndarray, parameters: tuple[np.ndarray, ...],
+    shape: tuple[int, ...], *more: int,
+) -> np.ndarray:  # fmt: skip
+    """float64 variates of parameters that are broadcast."""
     full = (*key.shape[:-1], *shape)
-    given = _flat(parameter.astype(_FLOAT64, copy=False), full)
     out = np.empty(full, _FLOAT64)
     tasks = out.size
     if tasks:
-        chunk = any_size.chunk_of(tasks, PRICE[name])
-        any_size.kernel("rejection", name, "d")([
-            tasks, chunk, dense(key), given, out, prod(shape), int(given.size > 1), *more
-        ])  # fmt: skip
+        words = [tasks, any_size.chunk_of(tasks, PRICE[name]), dense(key)]
+        steps = []
+        for parameter in parameters:
+            given = _flat(parameter.astype(_FLOAT64, copy=False), full)
+            words.append(given)
+            steps.append(int(given.size > 1))
+        any_size.kernel(group, name, "d")([*words, out, prod(shape), *steps, *more])
     return out
 
 

@@ -226,16 +226,19 @@ def geometric_(self: Any, p: float, *, generator: Any = None) -> Tensor:
     if not 0 < p < 1:
         raise ValueError(f"geometric_ expects p to be in (0, 1), but got p={p}")
     key = random.next_key(generator, self.device)
-    waiting = random.exponential(key, self.shape) / -math.log1p(-p)
-    return waiting.ceil().clamp(min=1).astype(self.dtype)
+    return random.geometric(key, p, self.shape, self.dtype)
 
 
 def cauchy_(self: Any, median: float = 0, sigma: float = 1, *, generator: Any = None) -> Tensor:
     """Hold values of Cauchy's distribution."""
     if sigma <= 0:
         raise ValueError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
-    drawn = _standard(self, "cauchy_", "uniform", generator)
-    return median + sigma * (math.pi * (drawn - 0.5)).tan()
+    import fx.random as random
+
+    now = _now(self)
+    _floating(now, "cauchy_")
+    key = random.next_key(generator, now.device)
+    return median + sigma * random.cauchy(key, now.shape, now.dtype)
 
 
 def log_normal_(self: Any, mean: float = 1, std: float = 2, *, generator: Any = None) -> Tensor:

@@ -8,6 +8,7 @@ from typing import Any
 
 import fx
 import fx.random.continuous as draws
+from fx.random.families import cauchy
 from fx.random.generator import next_key
 from fx.tensor import Tensor
 from fx.torch.distributions import constraints
@@ -106,8 +107,8 @@ class Cauchy(_LocScale):
     variance = property(lambda self: fx.full_like(self.loc, fx.inf), doc="It has none.")
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        """Quantiles of uniform samples."""
-        return self._icdf(self._uniform(sample_shape))
+        """loc + scale * (standard samples)."""
+        return self._drawn(cauchy, sample_shape)
 
     def _log_prob(self, x: Tensor) -> Tensor:
         return -math.log(math.pi) - self.scale.log() - fx.log1p(self._standard(x) ** 2)

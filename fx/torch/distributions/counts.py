@@ -7,7 +7,7 @@ from typing import Any
 
 import fx
 from fx.nn import functional as F
-from fx.random.discrete import poisson
+from fx.random.counts import multinomial, poisson
 from fx.random.gammas import gamma
 from fx.random.generator import next_key
 from fx.tensor import Tensor
@@ -87,9 +87,8 @@ class Multinomial(Distribution):
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         """Counts as floats."""
-        if isinstance(sample_shape, int):
-            sample_shape = (sample_shape,)
-        return self._one.sample((self.total_count, *sample_shape)).sum(0)
+        p, shape = self.probs.detach(), self._extended(sample_shape)[:-1]
+        return multinomial(next_key(), self.total_count, p, shape=shape, dtype=p.dtype)
 
     def _log_prob(self, x: Tensor) -> Tensor:
         logits = fx.where((x == 0) & (self.logits == -fx.inf), 0.0, self.logits)

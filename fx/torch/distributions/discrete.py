@@ -7,7 +7,8 @@ from typing import Any
 
 import fx
 from fx.nn import functional as F
-from fx.random.discrete import categorical, poisson
+from fx.random.counts import binomial, geometric, poisson
+from fx.random.discrete import categorical
 from fx.random.generator import next_key
 from fx.tensor import Tensor
 from fx.torch.distributions import constraints
@@ -100,8 +101,7 @@ class Geometric(OfLogits):
     def sample(self, sample_shape: Any = ()) -> Tensor:
         """Counts as floats."""
         p = self.probs.detach()
-        u = fx.rand(self._extended(sample_shape), dtype=p.dtype).clamp(min=fx.finfo(p.dtype).tiny)
-        return (u.log() / fx.log1p(-p)).floor()
+        return geometric(next_key(), p, self._extended(sample_shape), p.dtype) - 1
 
     def _log_prob(self, x: Tensor) -> Tensor:
         return fx.xlogy(x, 1 - self.probs) + self.probs.log()
@@ -283,12 +283,9 @@ class Binomial(Distribution):
         return self.total_count * self.probs * (1 - self.probs)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
-        """Counts as floats: as many trials are drawn as the largest count needs."""
+        """Counts as floats."""
         p, n = self.probs.detach(), self.total_count.detach()
-        trials = int(n.max()) if n.numel() else 0
-        drawn = fx.rand((trials, *self._extended(sample_shape)), dtype=p.dtype) < p
-        number = fx.arange(trials).reshape((-1,) + (1,) * (drawn.ndim - 1))
-        return (drawn & (number < n)).sum(0).to(p.dtype)
+        return binomial(next_key(), n, p, self._extended(sample_shape), p.dtype)
 
     def _log_prob(self, x: Tensor) -> Tensor:
         n = self.total_count

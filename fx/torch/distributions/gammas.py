@@ -7,11 +7,12 @@ import math
 from typing import Any
 
 import fx
+from fx.random.families import f, t
+from fx.random.gammas import loggamma
 from fx.random.generator import next_key
 from fx.tensor import Tensor
 from fx.torch.distributions import constraints
 from fx.torch.distributions.distribution import Distribution, ExponentialFamily, parameters
-from fx.torch.distributions.implicit import log_gamma_samples
 
 
 class Gamma(ExponentialFamily):
@@ -42,7 +43,7 @@ class Gamma(ExponentialFamily):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         """Samples of rate 1, divided by the rate."""
-        logs = log_gamma_samples(next_key(), self.concentration, self._extended(sample_shape))
+        logs = loggamma(next_key(), self.concentration, self._extended(sample_shape))
         return logs.exp().clamp(min=fx.finfo(logs.dtype).tiny) / self.rate
 
     def _log_prob(self, x: Tensor) -> Tensor:
@@ -160,7 +161,7 @@ class Dirichlet(ExponentialFamily):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         """Points of the simplex: shares of gamma samples."""
-        logs = log_gamma_samples(next_key(), self.concentration, self._extended(sample_shape))
+        logs = loggamma(next_key(), self.concentration, self._extended(sample_shape))
         return fx.softmax(logs, -1)
 
     def _log_prob(self, x: Tensor) -> Tensor:
@@ -242,10 +243,8 @@ class StudentT(Distribution):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         """A normal variable over the root of a chi-squared one."""
-        shape = self._extended(sample_shape)
-        z = fx.randn(shape, dtype=self._dtype)
-        logs = log_gamma_samples(next_key(), 0.5 * self.df, shape)
-        return self.loc + self.scale * z * (0.5 * ((0.5 * self.df).log() - logs)).exp()
+        drawn = t(next_key(), self.df, self._extended(sample_shape), self._dtype)
+        return self.loc + self.scale * drawn
 
     def _scale_log(self) -> Tensor:
         half = 0.5 * self.df
@@ -292,9 +291,7 @@ class FisherSnedecor(Distribution):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         """The ratio of two gamma samples."""
-        shape, a, b = self._extended(sample_shape), 0.5 * self.df1, 0.5 * self.df2
-        top, below = (log_gamma_samples(next_key(), c, shape) for c in (a, b))
-        return (top - below + b.log() - a.log()).exp()
+        return f(next_key(), self.df1, self.df2, self._extended(sample_shape), self._dtype)
 
     def _log_prob(self, x: Tensor) -> Tensor:
         a, b = 0.5 * self.df1, 0.5 * self.df2

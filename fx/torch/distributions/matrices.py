@@ -8,6 +8,7 @@ from typing import Any
 
 import fx
 from fx.ops.pointwise.torch_names import mvlgamma
+from fx.random.gammas import loggamma
 from fx.random.generator import next_key
 from fx.tensor import Tensor
 from fx.torch.distributions import constraints
@@ -18,7 +19,6 @@ from fx.torch.distributions.distribution import (
     parameters,
 )
 from fx.torch.distributions.gammas import Beta
-from fx.torch.distributions.implicit import log_gamma_samples
 from fx.torch.distributions.multivariate import Factored, half_log_det
 
 _LOG_2 = math.log(2)
@@ -100,7 +100,7 @@ class Wishart(Factored, ExponentialFamily):
         n = self.event_shape[0]
         shape = self._extended(sample_shape)
         half = (self.df[..., None] - fx.arange(n, dtype=self.df.dtype)) / 2  # (*batch, n)
-        logs = log_gamma_samples(next_key(), half, shape[:-1])
+        logs = loggamma(next_key(), half, shape[:-1])
         least = fx.finfo(logs.dtype).eps
         roots = (0.5 * (logs + _LOG_2)).exp().clamp(min=least)
         noise = fx.randn(shape, dtype=self._dtype).tril(-1)

@@ -7,6 +7,8 @@ import math
 from typing import Any
 
 import fx
+from fx.random.families import pareto, weibull_min
+from fx.random.generator import next_key
 from fx.tensor import Tensor
 from fx.torch.distributions import constraints
 from fx.torch.distributions.continuous import Cauchy, Normal
@@ -129,6 +131,11 @@ class Weibull(_OfQuantiles):
     def __init__(self, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
         self._hold(validate_args, scale=scale, concentration=concentration)
 
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        """Powers of exponential samples."""
+        shape = self._extended(sample_shape)
+        return weibull_min(next_key(), self.scale, self.concentration, shape, self._dtype)
+
     def _moment(self, k: int) -> Tensor:
         return fx.lgamma(1 + k / self.concentration).exp()
 
@@ -174,6 +181,12 @@ class Pareto(_OfQuantiles):
     def support(self) -> Any:
         """Above the scale."""
         return constraints.greater_than_eq(self.scale)
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        """The scale times samples from 1 on."""
+        return self.scale * pareto(
+            next_key(), self.alpha, self._extended(sample_shape), self._dtype
+        )
 
     mode = property(lambda self: self.scale, doc="The modes.")
 

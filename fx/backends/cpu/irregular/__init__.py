@@ -16,7 +16,7 @@ from pathlib import Path
 GROUPS = frozenset(
     (
         "functions", "histogram", "lanes", "lapack", "order", "planes", "rejection",
-        "resampling", "scatter", "shuffle", "spectral", "windows",
+        "resampling", "scatter", "shuffle", "spectral", "trials", "windows",
     )
 )  # fmt: skip
 

@@ -12,18 +12,18 @@ from fx.backends.cpu.irregular.philox import derived, open_unit, state, words
 from fx.backends.cpu.irregular.quantiles import exp64, log64, normal_of
 
 _KEY = 6
-_STIRLING = 0.9189385332046727  # log(2 pi) / 2
+HALF_LOG_TAU = 0.9189385332046727  # log(2 pi) / 2
 
 
 @inline
-def _states(keys, row):
+def states_of(keys, row):
     """The state of a row's key, and those of its first two attempts."""
     own = state(offset(keys, row * _KEY))
     return own, derived(own, 0), derived(own, 1)
 
 
 @expanded
-def _accepted(attempt, states, i, parameter):
+def accepted(attempt, states, i, parameter):
     """What the first attempt gives that is not rejected, which a negative number says."""
     own, first, second = states
     found = attempt(words(first, i), parameter)
@@ -43,18 +43,18 @@ def gamma(begin, end, keys: UINT32S, shapes: FLOAT64S, out: FLOAT64S, n: INT, st
     A task is an element: keys (rows, 6), shapes (rows * n) or, with a ``step`` of 0, (1).
     """
     row = begin // n
-    states = _states(keys, row)
+    states = states_of(keys, row)
     for at in range(begin, end):
         if at // n != row:
             row = at // n
-            states = _states(keys, row)
+            states = states_of(keys, row)
         i = at - row * n
         a = shapes[at * step]
         if not (a > 0.0 and a < np.inf):
             out[at] = (-np.inf if logarithm else 0.0) if a == 0.0 else np.inf if a > 0.0 else np.nan
             continue
         d = (a if a >= 1.0 else a + 1.0) - 1.0 / 3.0
-        v = _accepted(_gamma_attempt, states, i, d)
+        v = accepted(_gamma_attempt, states, i, d)
         boost = 0.0
         if a < 1.0:
             w0, w1, _, _ = words(states[0], i)
@@ -90,15 +90,15 @@ def poisson(begin, end, keys: UINT32S, rates: FLOAT64S, out: FLOAT64S, n: INT, s
     A task is an element: keys (rows, 6), rates (rows * n) or, with a ``step`` of 0, (1).
     """
     row = begin // n
-    states = _states(keys, row)
+    states = states_of(keys, row)
     for at in range(begin, end):
         if at // n != row:
             row = at // n
-            states = _states(keys, row)
+            states = states_of(keys, row)
         i = at - row * n
         rate = rates[at * step]
         if rate >= 10.0 and rate < np.inf:
-            out[at] = _accepted(_poisson_attempt, states, i, rate)
+            out[at] = accepted(_poisson_attempt, states, i, rate)
         elif rate >= 0.0 and rate < 10.0:
             w0, w1, _, _ = words(states[0], i)
             out[at] = _invert(rate, open_unit(w0, w1))
@@ -132,13 +132,13 @@ def _poisson_attempt(block, rate):
     if k < 0.0 or (distance < 0.013 and v > distance):
         return -1.0
     scaled = log64(v * (1.1239 + 1.1328 / (b - 3.4)) / (a / (distance * distance) + b))
-    if scaled <= k * log64(rate) - rate - _log_factorial(k):
+    if scaled <= k * log64(rate) - rate - log_factorial(k):
         return k
     return -1.0
 
 
 @inline
-def _log_factorial(k):
+def log_factorial(k):
     """log k! of a whole k >= 0: a product to 15, Stirling's series beyond."""
     if k < 16.0:
         product, factor = 1.0, 2.0
@@ -149,4 +149,4 @@ def _log_factorial(k):
     x = k + 1.0
     r = 1.0 / (x * x)
     series = (8.333333333333333e-02 - r * (2.777777777777778e-03 - r * 7.936507936507937e-04)) / x
-    return (x - 0.5) * log64(x) - x + _STIRLING + series
+    return (x - 0.5) * log64(x) - x + HALF_LOG_TAU + series

@@ -56,6 +56,8 @@ STEPS: dict[str, Callable[[Node], Step | list[Step] | None]] = {
     "random_below": calls.random_below,
     "random_gamma": calls.random_gamma,
     "random_poisson": calls.random_poisson,
+    "random_binomial": calls.random_binomial,
+    "random_multinomial": calls.random_multinomial,
     "random_permutation": calls.random_permutation,
     "fft": fourier.planned,
     "rfft": fourier.planned,

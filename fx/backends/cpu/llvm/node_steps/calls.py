@@ -18,6 +18,7 @@ from fx.compiler.step import Step
 from fx.dtypes import COMPLEX, float64
 from fx.graph.ir import Node
 from fx.prims.random import KEY_WORDS
+from fx.spec import TensorSpec
 
 Kernel = tuple[str, str, str]  # group, name, dtype
 
@@ -162,41 +163,60 @@ def random_truncated_normal(node: Node) -> Step | None:
 
 def random_below(node: Node) -> Step | None:
     """Whole numbers in [0, span), where 0 stands for 2 ** 64."""
-    step = _step_of(node)
+    step = _step_of(node.inputs[1].spec, node.out.spec.shape)
     name = f"below{node.params['planes']}"
     return None if step is None else _drawing(node, name, "uint64", draws.PRICE[name], step)
 
 
-def _step_of(node: Node) -> int | None:
+def _step_of(parameter: TensorSpec, full: tuple[int, ...]) -> int | None:
     """From one parameter to that of the next element; None where they have to be broadcast."""
-    parameter, out = node.inputs[1].spec, node.out.spec
     if parameter.size == 1:
         return 0
-    return 1 if parameter.shape == out.shape else None
+    return 1 if parameter.shape == full else None
 
 
-def _rejection(node: Node, name: str, *more: int) -> Step | None:
-    """A kernel of ``irregular/rejection``."""
-    step, out = _step_of(node), node.out.spec
-    same = node.inputs[1].spec.dtype == out.dtype == float64
-    if not has_elements(node) or step is None or not same:
+def _rejection(
+    node: Node, group: str, name: str, *more: int, width: int = 1,
+    wholes: Sequence[tuple[int, ...]] = (),
+) -> Step | None:  # fmt: skip
+    """A kernel of ``irregular`` for a key and parameters, a task of which draws ``width`` elements.
+
+    ``wholes`` are the shapes of parameters that are one for each task, or element.
+    """
+    out, parameters = node.out.spec, [v.spec for v in node.inputs[1:]]
+    if not has_elements(node) or {p.dtype for p in (*parameters, out)} != {float64}:
         return None
-    n = math.prod(node.params["shape"])
+    steps = [_step_of(p, w) for p, w in zip(parameters, wholes or [out.shape] * len(parameters))]
+    if None in steps:
+        return None
+    n = math.prod(node.params["shape"]) // width
 
     def body(frame: Frame) -> None:
-        call(frame, ("rejection", name, "d"), [*frame.reads, *frame.writes, n, step, *more])
+        call(frame, (group, name, "d"), [*frame.reads, *frame.writes, n, *steps, *more])
 
-    return SpecialStep(node, body, tasks=out.size, cost=out.size * draws.PRICE[name])
+    return SpecialStep(node, body, tasks=out.size // width, cost=out.size * draws.PRICE[name])
 
 
 def random_gamma(node: Node) -> Step | None:
     """Gamma variates, or their logarithms."""
-    return _rejection(node, "gamma", int(node.params["logarithm"]))
+    return _rejection(node, "rejection", "gamma", int(node.params["logarithm"]))
 
 
 def random_poisson(node: Node) -> Step | None:
     """Poisson variates."""
-    return _rejection(node, "poisson")
+    return _rejection(node, "rejection", "poisson")
+
+
+def random_binomial(node: Node) -> Step | None:
+    """Binomial variates."""
+    return _rejection(node, "trials", "binomial")
+
+
+def random_multinomial(node: Node) -> Step | None:
+    """Multinomial variates: a task is a row of classes."""
+    *rows, classes = node.out.spec.shape
+    wholes = [(*rows, 1), (*rows, classes)]
+    return _rejection(node, "trials", "multinomial", classes, width=classes, wholes=wholes)
 
 
 def random_permutation(node: Node) -> Step | None:
