@@ -217,4 +217,5 @@ def test_masses_of_binomial_numbers_are_exact_for_any_number_of_trials():
                 expected = float(log_mass(k, n, chance) - log_mass(mode, n, chance))
             found = run(float(k), float(mode), float(n), p)
             near = 1e-11 if n < 10**7 else 1e-7
-            assert abs(found - expected) < near * max(1.0, abs(expected)), (n, p, k, found, expected)
+            apart = abs(found - expected) / max(1.0, abs(expected))
+            assert apart < near, (n, p, k, found, expected)
