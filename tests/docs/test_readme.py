@@ -5,8 +5,15 @@ from pathlib import Path
 
 import pytest
 
-README = Path(__file__).parents[2] / "README.md"
-BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(), re.S)
+ROOT = Path(__file__).parents[2]
+
+
+def _blocks(page):
+    return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.S)
+
+
+README = _blocks("README.md")
+BLOCKS = [*README, *_blocks("fx/JAX.md")]
 
 
 @pytest.mark.parametrize("number", range(len(BLOCKS)))
@@ -23,4 +30,4 @@ def test_block_is_eagerly_what_it_is_compiled(number, monkeypatch):
 
 
 def test_there_is_one_block_for_each_of_the_three_users():
-    assert len(BLOCKS) == 3
+    assert len(README) == 3
