@@ -28,7 +28,6 @@ LISTS: dict[str, tuple[str, ...]] = {
     "torch.masked": ("fx.torch.masked",),
     "jax": ("fx",),
     "jax.nn": ("fx.nn",),
-    "jax.nn.initializers": ("fx.nn.initializers",),
     "jax.random": ("fx.random",),
     "jax.tree": ("fx.tree",),
     "jax.tree_util": ("fx.tree_util",),
