@@ -55,8 +55,8 @@ _OWN = (
         reduce_and reduce_max reduce_min reduce_or reduce_prod reduce_sum reduce_window reduce_xor
         sort sort_key_val top_k"""),
     (products, """
-        DotDimensionNumbers conv conv_general_dilated conv_transpose conv_with_general_padding dot
-        dot_general fft ragged_dot"""),
+        DotDimensionNumbers conv conv_dimension_numbers conv_general_dilated conv_transpose
+        conv_with_general_padding dot dot_general fft ragged_dot"""),
     (patches, "conv_general_dilated_local conv_general_dilated_patches"),
     (shapes, """
         broadcast broadcast_in_dim broadcast_like broadcast_to_rank broadcasted_iota collapse

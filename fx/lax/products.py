@@ -20,19 +20,21 @@ DotDimensionNumbers = tuple[
 ]
 
 
-def dot(lhs: Any, rhs: Any) -> Tensor:
-    """The product of vectors and matrices."""
-    return fx.matmul(lhs, rhs)
+def dot(lhs: Any, rhs: Any, precision: Any = None, preferred_element_type: Any = None) -> Tensor:
+    """The product of vectors and matrices; ``precision`` changes nothing here."""
+    return fx.matmul(lhs, rhs, preferred_element_type=preferred_element_type)
 
 
 def dot_general(
-    lhs: Any, rhs: Any, dimension_numbers: Any, preferred_element_type: Any = None
-) -> Tensor:
+    lhs: Any, rhs: Any, dimension_numbers: Any, precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Tensor:  # fmt: skip
     """Products summed along axes.
 
     Args:
         lhs, rhs: tensors.
         dimension_numbers: ((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs)).
+        precision: nothing here depends on it.
         preferred_element_type: the dtype to compute in.
 
     Returns:
@@ -118,6 +120,7 @@ def layouts(numbers: Any, rank: int) -> tuple[str, str, str]:
 def conv_general_dilated(
     lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Any, lhs_dilation: Any = None,
     rhs_dilation: Any = None, dimension_numbers: Any = None, feature_group_count: int = 1,
+    batch_group_count: int = 1, precision: Any = None, preferred_element_type: Any = None,
 ) -> Tensor:  # fmt: skip
     """A convolution of one to three spatial axes.
 
@@ -127,8 +130,20 @@ def conv_general_dilated(
         window_strides, lhs_dilation, rhs_dilation: a number for each spatial axis.
         padding: "SAME", "SAME_LOWER", "VALID" or pairs, which may be negative.
         feature_group_count: in how many groups channels come.
+        batch_group_count: 1.
+        precision: nothing here depends on it.
+        preferred_element_type: the dtype to compute in.
+
+    Raises:
+        ArgumentError: for groups of the batch.
     """
     x, w = argument("conv_general_dilated", lhs), argument("conv_general_dilated", rhs)
+    if batch_group_count != 1:
+        raise ArgumentError(
+            "lax.conv_general_dilated takes no groups of the batch; cut it and write one a group"
+        )
+    if preferred_element_type is not None:
+        x, w = (convert_element_type(v, preferred_element_type) for v in (x, w))
     rank = x.ndim - 2
     of_x, of_w, of_out = layouts(dimension_numbers, rank)
     digits = "".join(builtins.map(str, range(rank)))
@@ -146,9 +161,29 @@ def conv_general_dilated(
     return fx.permute_dims(out, tuple(f"NC{digits}".index(c) for c in of_out))
 
 
-def conv(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Any) -> Tensor:
+def conv_dimension_numbers(lhs_shape: Any, rhs_shape: Any, dimension_numbers: Any) -> Any:
+    """The layouts of input, kernel and result as three texts, such as ("NHWC", "HWIO", "NHWC").
+
+    Raises:
+        ShapeError: if a layout does not have as many letters as its shape has axes.
+    """
+    if dimension_numbers is None:
+        return layouts(None, len(lhs_shape) - 2)
+    numbers = tuple(dimension_numbers)
+    for text, shape in zip(numbers, (lhs_shape, rhs_shape, lhs_shape), strict=True):
+        if len(text) != len(shape):
+            raise ShapeError(f"lax.conv_dimension_numbers: {text!r} is no layout of {shape}")
+    return numbers
+
+
+def conv(
+    lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Any, precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Tensor:  # fmt: skip
     """``conv_general_dilated`` without dilations."""
-    return conv_general_dilated(lhs, rhs, window_strides, padding)
+    return conv_general_dilated(
+        lhs, rhs, window_strides, padding, preferred_element_type=preferred_element_type
+    )
 
 
 def conv_with_general_padding(
@@ -161,17 +196,25 @@ def conv_with_general_padding(
 
 def conv_transpose(
     lhs: Any, rhs: Any, strides: Sequence[int], padding: Any, rhs_dilation: Any = None,
-    dimension_numbers: Any = None,
+    dimension_numbers: Any = None, transpose_kernel: bool = False, precision: Any = None,
+    preferred_element_type: Any = None,
 ) -> Tensor:  # fmt: skip
     """The convolution with the input spread by ``strides``.
 
-    The layouts are (batch, *S, channels) and (*K, in, out) unless ``dimension_numbers`` tells.
+    The layouts are (batch, *S, channels) and (*K, in, out) unless ``dimension_numbers`` tells. With
+    ``transpose_kernel`` it is the derivative of a convolution by that kernel: its spatial axes are
+    reversed, and what goes in comes out.
     """
     x, w = argument("conv_transpose", lhs), argument("conv_transpose", rhs)
+    if preferred_element_type is not None:
+        x, w = (convert_element_type(v, preferred_element_type) for v in (x, w))
     rank = x.ndim - 2
     digits = "".join(builtins.map(str, range(rank)))
     numbers = dimension_numbers or (f"N{digits}C", f"{digits}IO", f"N{digits}C")
     of_w = layouts(numbers, rank)[1]
+    if transpose_kernel:
+        w = fx.flip(w, tuple(of_w.index(c) for c in digits))
+        w = fx.swapaxes(w, of_w.index("I"), of_w.index("O"))
     inner = list(rhs_dilation or [1] * rank)
     if isinstance(padding, str):
         pairs = []

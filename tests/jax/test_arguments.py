@@ -308,6 +308,84 @@ def test_words():
     assert x.block_until_ready() is x
 
 
+PLACES_OF = {
+    "diff": lambda xp, x: xp.diff(x, 2),
+    "diff axis": lambda xp, x: xp.diff(x, 1, 0),
+    "linspace": lambda xp, x: xp.linspace(0.0, 1.0, 5, False),
+    "reshape": lambda xp, x: xp.reshape(x, (2, 6), "F"),
+    "reshape order": lambda xp, x: xp.reshape(x, (4, -1), order="F"),
+    "reshape c": lambda xp, x: xp.reshape(x, (6, 2), "C"),
+    "ravel": lambda xp, x: xp.ravel(x, "F"),
+    "tile": lambda xp, x: xp.tile(x, reps=(2, 1)),
+}
+
+
+@pytest.mark.parametrize("name", PLACES_OF)
+def test_places_of_arguments(name):
+    want = PLACES_OF[name](np, A)
+    same(PLACES_OF[name](fx, fx.asarray(A)), want, exact=False)
+    same(fx.jit(lambda x: PLACES_OF[name](fx, x))(fx.asarray(A)), want, exact=False)
+
+
+def test_what_would_mean_something_else_is_refused():
+    x = fx.asarray(A)
+    refused = {
+        "logspace: the argument after num is base": lambda: fx.logspace(0, 1, 5, True),
+        "nan_to_num: the argument after x is nan": lambda: fx.nan_to_num(x, False),
+        "nanvar: the argument after the axis is ddof": lambda: fx.nanvar(x, 0, fx.float64),
+        "nansum: the argument after the axis is keepdims": lambda: fx.nansum(x, 0, fx.float64),
+        "nanmax: the argument after the axis is keepdims": lambda: fx.nanmax(x, 0, fx.float64),
+        "tile takes the repetitions once": lambda: fx.tile(x, 2, reps=2),
+        "while_loop takes what it begins with once": lambda: fx.while_loop(bool, bool),
+        "fori_loop takes what it begins with once": lambda: fx.fori_loop(
+            0, 1, lambda i, v: v, x, init_val=x
+        ),
+    }
+    for words, call in refused.items():
+        with pytest.raises(TypeError, match=words):
+            call()
+    with pytest.raises(ValueError, match="order must be 'C' or 'F'"):
+        fx.reshape(x, (2, 6), order="A")
+
+
+def test_loops_by_jaxs_words():
+    assert fx.fori_loop(0, 3, lambda i, v: v + i, init_val=1).item() == 4
+    assert fx.while_loop(lambda v: v < 9, lambda v: v * 2, init_val=fx.tensor(1)).item() == 16
+
+
+def test_products_and_convolutions_of_lax():
+    import jax.lax
+
+    import fx.lax
+
+    x = RNG.normal(size=(2, 6, 5, 3)).astype(np.float32)
+    w = RNG.normal(size=(3, 2, 3, 4)).astype(np.float32)
+    layout = ("NHWC", "HWIO", "NHWC")
+    found = []
+    for lax, a in ((fx.lax, fx.asarray), (jax.lax, jnp.asarray)):
+        numbers = lax.conv_dimension_numbers(x.shape, w.shape, layout)
+        y = lax.conv_general_dilated(
+            a(x), a(w), (1, 2), "SAME", dimension_numbers=numbers, precision=None
+        )
+        back = lax.conv_transpose(
+            y, a(w), (1, 2), "SAME", dimension_numbers=layout, transpose_kernel=True
+        )
+        dot = lax.dot_general(
+            a(x),
+            a(x),
+            (((3,), (3,)), ((0,), (0,))),
+            None,
+            jnp.float32 if lax is jax.lax else fx.float32,
+        )
+        found.append((y, back, dot))
+    for got, want in zip(*found):
+        np.testing.assert_allclose(got.numpy(), want, rtol=1e-4, atol=1e-4)
+    with pytest.raises(fx.errors.ArgumentError, match="no groups of the batch"):
+        fx.lax.conv_general_dilated(
+            fx.ones(2, 1, 3, 3), fx.ones(2, 1, 1, 1), (1, 1), "VALID", batch_group_count=2
+        )
+
+
 def test_names():
     assert fx.Array is fx.ndarray is fx.Tensor and fx.ShapeDtypeStruct is fx.TensorSpec
     assert fx.remat is fx.checkpoint and fx.jacobian is fx.jacrev and fx.bool_ == fx.bool

@@ -25,8 +25,23 @@ from fx.transforms.control.leaves import (
     is_concrete,
 )
 
+_NOTHING = object()
 
-def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init: Any) -> Any:
+
+def _begin(name: str, init: Any, init_val: Any) -> Any:
+    """What a loop begins with, by either name."""
+    if (init is _NOTHING) is (init_val is _NOTHING):
+        raise TypeError(f"{name} takes what it begins with once; write {name}(..., init)")
+    return init_val if init is _NOTHING else init
+
+
+def while_loop(
+    cond_fun: Callable[[Any], Any],
+    body_fun: Callable[[Any], Any],
+    init: Any = _NOTHING,
+    *,
+    init_val: Any = _NOTHING,
+) -> Any:
     """``while cond_fun(value): value = body_fun(value)``.
 
     Where the condition has a value that Python can ask for, this is a Python loop. Inside ``jit``
@@ -38,6 +53,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
         cond_fun: takes the value and returns a bool ().
         body_fun: takes the value and returns the next, of the same structure, shapes and dtypes.
         init: the value at the start. A Python number takes the dtype that ``body_fun`` returns.
+        init_val: JAX's word for ``init``.
 
     Raises:
         DTypeError: if the condition is not bool.
@@ -51,6 +67,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
         >>> fx.vmap(halve)(fx.tensor([0.5, 12.0, 5.0]))
         tensor([0.5000, 0.7500, 0.6250])
     """
+    init = _begin("while_loop", init, init_val)
     check_callable(cond_fun, "while_loop", "cond_fun")
     check_callable(body_fun, "while_loop", "body_fun")
     carry = Carry("while_loop", body_fun, init)
@@ -136,7 +153,15 @@ def _holds(cond_fun: Callable[..., Any], out: Any) -> Tensor:
     )
 
 
-def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init: Any) -> Any:
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[[Any, Any], Any],
+    init: Any = _NOTHING,
+    *,
+    init_val: Any = _NOTHING,
+    unroll: Any = None,
+) -> Any:
     """``for i in range(lower, upper): value = body_fun(i, value)``.
 
     With bounds that are known it is a ``fx.scan`` and can be differentiated both ways; with bounds
@@ -147,6 +172,8 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init:
         upper: the same; not reached.
         body_fun: takes the counter, an integer tensor (), and the value; returns the next value.
         init: the value at the start. A Python number takes the dtype that ``body_fun`` returns.
+        init_val: JAX's word for ``init``.
+        unroll: accepted for JAX's sake.
 
     Raises:
         DTypeError: if a bound is not an integer.
@@ -159,6 +186,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init:
         >>> fx.grad(lambda x: fx.fori_loop(0, 3, lambda i, y: y * x, 1.0))(fx.tensor(2.0))
         tensor(12.)
     """
+    init = _begin("fori_loop", init, init_val)
     check_callable(body_fun, "fori_loop", "body_fun")
     low, high = _bound(lower, "lower"), _bound(upper, "upper")
     dtype = promote_types(low.dtype, high.dtype)

@@ -361,8 +361,8 @@ def _iota(
 
 
 def linspace(
-    start: Any, stop: Any, /, num: int = 100, *, dtype: Any = None, device: Any = None,
-    endpoint: bool = True, retstep: bool = False, requires_grad: bool = False,
+    start: Any, stop: Any, /, num: int = 100, endpoint: bool = True, retstep: bool = False, *,
+    dtype: Any = None, device: Any = None, requires_grad: bool = False,
 ) -> Any:  # fmt: skip
     """``num`` numbers from ``start`` to ``stop``, evenly apart; both ends are exact.
 
@@ -452,6 +452,8 @@ def logspace(
         >>> fx.logspace(0, 3, 4)
         tensor([   1.,   10.,  100., 1000.])
     """
+    if isinstance(base, bool):
+        raise TypeError("logspace: the argument after num is base; write endpoint= by name")
     wanted = default_dtype() if dtype is None else dtypes.as_dtype(dtype)
     exponents = linspace(start, stop, num, dtype=dtypes.float64, device=device, endpoint=endpoint)
     powers = elementwise.power(prims.constant_like(float(base), exponents), exponents)

@@ -183,7 +183,7 @@ def diff(
     axis: int | None = None,
 ) -> Tensor:  # fmt: skip
     """The n-th differences of neighbours along an axis."""
-    return cumulative.diff(self, dim if axis is None else axis, n, prepend, append)
+    return cumulative.diff(self, n, dim if axis is None else axis, prepend, append)
 
 
 # selection --------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from fx.ops.numpy_names.statistics import Axis, shares
 from fx.ops.operands import argument, cast, floating
 from fx.ops.pointwise import elementwise
 from fx.ops.reductions import counting, cumulative, reduction
+from fx.ops.reductions.masked import flag
 from fx.ops.shapes.manipulation import ravel, reshape
 from fx.tensor import Tensor
 
@@ -31,6 +32,7 @@ def nanmax(a: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
         >>> fx.nanmax(fx.tensor([1.0, float("nan"), 3.0]))
         tensor(3.)
     """
+    keepdims = flag("nanmax", keepdims)
     x = argument("nanmax", a)
     if x.dtype not in dtypes.FLOATING:
         return reduction.max(x, axis, keepdims=keepdims)
@@ -47,6 +49,7 @@ def nanmin(a: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
         >>> fx.nanmin(fx.tensor([1.0, fx.nan, 3.0]))
         tensor(1.)
     """
+    keepdims = flag("nanmin", keepdims)
     return -nanmax(-argument("nanmin", a), axis, keepdims)
 
 
@@ -58,6 +61,7 @@ def nanargmax(a: Any, axis: int | None = None, keepdims: bool = False) -> Tensor
         >>> fx.nanargmax(fx.tensor([1.0, fx.nan, 3.0]))
         tensor(2)
     """
+    keepdims = flag("nanargmax", keepdims)
     return _nan_place("nanargmax", a, axis, keepdims, -float("inf"), reduction.argmax)
 
 
@@ -69,6 +73,7 @@ def nanargmin(a: Any, axis: int | None = None, keepdims: bool = False) -> Tensor
         >>> fx.nanargmin(fx.tensor([fx.nan, 2.0, 3.0]))
         tensor(1)
     """
+    keepdims = flag("nanargmin", keepdims)
     return _nan_place("nanargmin", a, axis, keepdims, float("inf"), reduction.argmin)
 
 
@@ -95,6 +100,7 @@ def nanprod(a: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
         >>> fx.nanprod(fx.tensor([2.0, fx.nan, 3.0]))
         tensor(6.)
     """
+    keepdims = flag("nanprod", keepdims)
     return reduction.prod(_kept("nanprod", a, 1)[0], axis, keepdims=keepdims)
 
 
@@ -130,6 +136,9 @@ def nanvar(a: Any, axis: Axis = None, ddof: float = 0, keepdims: bool = False) -
         >>> fx.nanvar(fx.tensor([1.0, fx.nan, 3.0]))
         tensor(1.)
     """
+    if not isinstance(ddof, int | float):
+        raise TypeError(f"nanvar: the argument after the axis is ddof, a number, got {ddof!r:.40}")
+    keepdims = flag("nanvar", keepdims)
     x = floating("nanvar", a)
     filled, good = _kept("nanvar", x, 0)
     count = cast(reduction.sum(cast(good, dtypes.int64), axis, keepdims=True), x.dtype)
@@ -148,6 +157,9 @@ def nanstd(a: Any, axis: Axis = None, ddof: float = 0, keepdims: bool = False) -
         >>> fx.nanstd(fx.tensor([1.0, fx.nan, 3.0]))
         tensor(1.)
     """
+    if not isinstance(ddof, int | float):
+        raise TypeError(f"nanstd: the argument after the axis is ddof, a number, got {ddof!r:.40}")
+    keepdims = flag("nanstd", keepdims)
     return elementwise.sqrt(nanvar(a, axis, ddof, keepdims))
 
 

@@ -256,6 +256,8 @@ def nan_to_num(
         >>> fx.nan_to_num(fx.tensor([1.0, float("nan")]), nan=2.0)
         tensor([1., 2.])
     """
+    if isinstance(nan, bool):
+        raise TypeError("nan_to_num: the argument after x is nan, a number; NumPy's copy= is not")
     x = argument("nan_to_num", x)
     if x._dtype.kind in "biu":
         return own(x)

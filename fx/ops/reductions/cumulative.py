@@ -196,8 +196,8 @@ def logcumsumexp(x: Any, axis: int | None = None, *, dim: int | None = None) -> 
 
 def diff(
     x: Any,
-    axis: int = -1,
     n: int = 1,
+    axis: int = -1,
     prepend: Any = None,
     append: Any = None,
     *,
@@ -207,8 +207,8 @@ def diff(
 
     Args:
         x: a tensor with at least one axis.
-        axis: the axis.
         n: how often neighbours are subtracted; 0 gives ``x``.
+        axis: the axis.
         prepend, append: tensors put before and after ``x`` along the axis first.
         dim: PyTorch's word for ``axis``.
 

@@ -320,6 +320,7 @@ def nansum(
         >>> fx.nansum(fx.tensor([1.0, float("nan"), 2.0]))
         tensor(3.)
     """
+    keepdims = flag("nansum", keepdims)
     x = argument("nansum", x) if dtype is None else cast(argument("nansum", x), as_dtype(dtype))
     known = x if x._dtype.kind in "biu" else compare.where(x != x, constant_like(0, x), x)
     return _total(known, axis if dim is None else dim, keepdims or keepdim)
@@ -336,6 +337,7 @@ def nanmean(
         >>> fx.nanmean(fx.tensor([1.0, float("nan"), 3.0]))
         tensor(2.)
     """
+    keepdims = flag("nanmean", keepdims)
     x = averaged("nanmean", x if dtype is None else cast(argument("nanmean", x), as_dtype(dtype)))
     axes = reduced_axes("nanmean", axis if dim is None else dim, x._shape)
     keep = keepdims or keepdim

@@ -385,13 +385,13 @@ def repeat(
 repeat_interleave = repeat
 
 
-def tile(x: Any, repetitions: Any, *, dims: Any = None) -> Tensor:
+def tile(x: Any, repetitions: Any = None, *, dims: Any = None, reps: Any = None) -> Tensor:
     """The whole tensor several times along each axis.
 
     Args:
         x: a tensor of any shape.
         repetitions: how often along each axis, counted from the last; missing ones are 1.
-        dims: PyTorch's word for ``repetitions``.
+        dims, reps: PyTorch's and NumPy's words for ``repetitions``.
 
     Example:
         >>> import fx
@@ -400,7 +400,10 @@ def tile(x: Any, repetitions: Any, *, dims: Any = None) -> Tensor:
                 [1, 2, 1, 2]])
     """
     x = argument("tile", x)
-    times = sizes((repetitions if dims is None else dims,), "tile")
+    told = [n for n in (repetitions, dims, reps) if n is not None]
+    if len(told) != 1:
+        raise TypeError("tile takes the repetitions once; write fx.tile(x, (2, 2))")
+    times = sizes((told[0],), "tile")
     rank = max(len(times), x.ndim)
     times = (1,) * (rank - len(times)) + times
     shape = (1,) * (rank - x.ndim) + x._shape

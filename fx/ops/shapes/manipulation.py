@@ -33,16 +33,19 @@ from fx.tensor import Tensor
 # reshape ----------------------------------------------------------------------------------------
 
 
-def reshape(x: Any, shape: Any, copy: bool | None = None) -> Tensor:
+def reshape(x: Any, shape: Any, copy: Any = None, *, order: str = "C") -> Tensor:
     """The same elements in another shape.
 
     Args:
         x: a tensor of any shape.
         shape: sizes, one of which may be -1: what is left.
         copy: accepted for the standard's sake; a tensor never changes, so nobody can tell.
+        order: "C", or "F" for the order in which the first index runs fastest, as in NumPy, which
+            has it in the place of ``copy``.
 
     Raises:
         ShapeError: if the sizes do not fit.
+        ValueError: for another order.
 
     Example:
         >>> import fx
@@ -52,18 +55,31 @@ def reshape(x: Any, shape: Any, copy: bool | None = None) -> Tensor:
     """
     x = viewed("reshape", x)
     wanted = infer_size("reshape", x._shape, sizes((shape,), "reshape"))
+    if order != "C" or isinstance(copy, str):
+        return _in_order(x, wanted, copy if isinstance(copy, str) else order)
     return same_view(x) if wanted == x._shape else prims.reshaped(x, wanted)
 
 
-def ravel(x: Any) -> Tensor:
-    """All elements along one axis.
+def _in_order(x: Tensor, shape: tuple[int, ...], order: str) -> Tensor:
+    """``reshape`` in the order "C" or "F"."""
+    if order not in ("C", "F"):
+        raise ValueError(f"reshape: order must be 'C' or 'F', got {order!r:.20}")
+    if order == "C":
+        return prims.reshaped(x, shape)
+    turned = prims.transposed(x, tuple(range(x.ndim))[::-1])
+    back = prims.reshaped(turned, shape[::-1])
+    return prims.transposed(back, tuple(range(len(shape)))[::-1])
+
+
+def ravel(x: Any, order: str = "C") -> Tensor:
+    """All elements along one axis; ``order`` as of ``reshape``.
 
     Example:
         >>> import fx
         >>> fx.ravel(fx.tensor([[1, 2], [3, 4]]))
         tensor([1, 2, 3, 4])
     """
-    return reshape(x, (-1,))
+    return reshape(x, (-1,)) if order == "C" else reshape(x, (-1,), order=order)
 
 
 def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
