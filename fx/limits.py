@@ -244,6 +244,8 @@ SUM_SHORT = _limit(4096, 4, "elements: from which sums of short rows have vector
 FUSED_FROM = _limit(16, 4, "elements: from which fused primitives are compiled kernels")
 CASTS_FROM = _limit(1024, 4, "elements: from which casts to 16-bit floats and back are")
 WHERE_FROM = _limit(256, 4, "elements: from which where is")
+BROADCAST_FROM = _limit(1 << 14, 8,
+    "elements: from which arithmetic of arrays that broadcast is")
 FUSED_BLOCK = _limit(2048, 8, "elements: of a task of an elementwise one")
 ROW_SHORT = _limit(64, 4, "elements: of a row for which formulas have kernels of their own")
 ROW_KEPT = _limit(1 << 14, 64, "elements: of a row that formulas keep between passes, at most")
