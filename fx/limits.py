@@ -249,6 +249,7 @@ BROADCAST_FROM = _limit(1 << 14, 8,
 FUSED_BLOCK = _limit(2048, 8, "elements: of a task of an elementwise one")
 ROW_SHORT = _limit(64, 4, "elements: of a row for which formulas have kernels of their own")
 ROW_KEPT = _limit(1 << 14, 64, "elements: of a row that formulas keep between passes, at most")
+PAIR_ROWS = _limit(64, 3, "rows: that are compared with all behind them at once")
 STEPS_FROM = _limit(64, 4, "elements: of a state from which a recurrence of a layer is compiled")
 FILL = _limit(4096, 4, "elements: up to which a number is broadcast by filling an array")
 INDEX_WHOLE = _limit(4096, 2, "elements: up to which NumPy's own indexing takes index tensors")
