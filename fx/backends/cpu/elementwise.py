@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from math import prod
 from typing import Any
 
 import ml_dtypes
@@ -305,8 +306,13 @@ def astype(x: np.ndarray, *, dtype: Any) -> np.ndarray:
     if to is not None and x.size >= limits.CASTS_FROM and any_size.available():
         return _cast_half(x, *to)
     if silent:
-        if not x.flags.c_contiguous and 0 in x.strides:  # "K" would put what is repeated last
-            return x.astype(dtype, "C")
+        if not x.flags.c_contiguous:
+            if x.dtype is dtype and x.size >= limits.WHERE_FROM and min(x.strides) < 0:
+                found = _forwards(x)
+                if found is not None:
+                    return found
+            if 0 in x.strides:  # "K" would put what is repeated last
+                return x.astype(dtype, "C")
         return x.astype(dtype)
     if x.dtype.kind == "c" and np.dtype(dtype).kind not in "cb":
         x = x.real
@@ -331,6 +337,31 @@ def _cast_half(x: np.ndarray, kernel: str, name: str, like: np.ndarray) -> np.nd
     tasks = -(-n // block)
     any_size.kernel("casts", kernel, name)(
         [tasks, any_size.chunk_of(tasks, 0.1 * min(n, block)), x, out, n]
+    )
+    return out
+
+
+def _forwards(x: np.ndarray) -> np.ndarray | None:
+    """A copy of an array whose last axes, as they lie, run backwards in what is dense otherwise."""
+    steps = x.strides
+    order = sorted(range(x.ndim), key=lambda i: min(steps[i], -steps[i]))
+    if order != sorted(order):
+        turned = _forwards(x.transpose(order))
+        return None if turned is None else transposed_back(turned, tuple(order))
+    back = x.ndim
+    while back and steps[back - 1] < 0:
+        back -= 1
+    dense = x[(..., *[slice(None, None, -1)] * (x.ndim - back))]
+    n = prod(x.shape[back:])
+    if not (dense.flags.c_contiguous and dense.flags.aligned and n > limits.ROW_SHORT):
+        return None
+    if x.dtype.char not in "fd" or not any_size.available():
+        return None
+    blocks = -(-n // limits.FUSED_BLOCK)
+    tasks = x.size // n * blocks
+    out = any_size.empty([x, *x.shape])
+    any_size.kernel("turned", "backwards", x.dtype.name)(
+        [tasks, any_size.chunk_of(tasks, 0.1 * min(n, limits.FUSED_BLOCK)), dense, out, n, blocks]
     )
     return out
 
