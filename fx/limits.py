@@ -255,6 +255,8 @@ FILL = _limit(4096, 4, "elements: up to which a number is broadcast by filling a
 INDEX_WHOLE = _limit(4096, 2, "elements: up to which NumPy's own indexing takes index tensors")
 EXTREME_ROW = _limit(4096, 12, "elements: of a row whose extreme and its place are found together")
 RANKED_ROW = _limit(64, 4, "elements: up to which those before each of a row are counted")
+COUNTED_PLACES = _limit(2048, 8,
+    "comparisons: up to which places in a sorted row are found by counting what is before them")
 RANKED_FEW = _limit(8, 1, "ranks: up to which each is looked for without sorting the row")
 EARLY_CALLS = _limit(20, 0, "calls: that a reference serves before a kernel is made by Numba")
 DRAW_PIECE = _limit(2048, 16, "words: that a compiled draw makes at a time")

@@ -66,7 +66,7 @@ def test_copies_of_what_runs_backwards(shape, dtype):
         np.flip(x).T,
         x.T[::-1],
         x[..., ::-2],
-        x[1:, ..., ::-1],
+        x[..., ::-1][1:],
     ]
     for which in (limits.normal(), limits.tiny()):
         with which:

@@ -55,7 +55,8 @@ KERNELS = {
         erf erfc erfinv lgamma digamma trigamma polygamma zeta erfcx erfcinv log_ndtr ndtri betainc
         gamma logit gammainc gammaincc bessel airy_ai airy_ai_slope scipy_function xlogy xlog1py
         entr""",
-    "sort": "argsort top_k_indices ranked_indices searchsorted first ranked",
+    "sort": """
+        argsort top_k_indices ranked_indices searchsorted first ranked places_at_shares""",
 }
 # and what makes the kernel of a formula
 FORMULAS = {
