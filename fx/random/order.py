@@ -133,7 +133,7 @@ def weighted(key: Tensor, weights: Tensor, count: int, replace: bool) -> Tensor:
     With replacement by inversion of the cumulative sum. Without, the first arrivals of independent
     exponential clocks, whose order is that of successive picks among what is left.
     """
-    rows, n = weights._shape[:-1], weights._shape[-1]
+    rows = weights._shape[:-1]
     axis = len(rows)
     if not replace:
         ones = draws.random_draw(
