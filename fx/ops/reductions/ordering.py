@@ -198,11 +198,8 @@ def _extreme_kernel(x: np.ndarray, *, axis: int, keepdims: bool, largest: bool) 
             return found
     if not x.shape[axis] or x.dtype.kind in "cV":
         return None
-    choose, place = (np.maximum, x.argmax) if largest else (np.minimum, x.argmin)
-    return (
-        choose.reduce(x, axis, None, None, keepdims),
-        place(axis, keepdims=keepdims),
-    )
+    values, place = (reduction.max, x.argmax) if largest else (reduction.min, x.argmin)
+    return values.cpu(x, axes=(axis,), keepdims=keepdims), place(axis, keepdims=keepdims)
 
 
 def _extreme_in_steps(x: Tensor, *, axis: int, keepdims: bool, largest: bool) -> Found:
