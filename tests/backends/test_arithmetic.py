@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import fx
 from fx import limits
 from fx.backends.cpu import elementwise
+from fx.backends.cpu.formulas import Elements
+from fx.primitive import registry
 
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e-30, -1e-30, 1e30, -1e20, 3e38, 1e-40]
 # ulps that a power may be off in float64; float32 goes by float64
@@ -56,7 +59,7 @@ def test_arrays_broadcast_as_in_numpy(name, shapes, dtype):
     x, y = np.asarray(x, dtype), np.asarray(y, dtype)
     for which in (limits.normal(), limits.tiny()):
         with which:
-            got = getattr(elementwise, name)(x, y)
+            got = elementwise.of_many(name)(x, y)
         want = getattr(np, name)(x, y)
         assert got.dtype == want.dtype
         if name == "divide":
@@ -67,4 +70,18 @@ def test_arrays_broadcast_as_in_numpy(name, shapes, dtype):
 
 def test_arrays_that_do_not_broadcast_are_refused():
     with pytest.raises(ValueError, match="broadcast"):
-        elementwise.add(np.zeros((200, 300), np.float32), np.zeros((200,), np.float32))
+        elementwise.of_many("add")(np.zeros((200, 300)), np.zeros(200))
+
+
+@pytest.mark.parametrize("call", [lambda x, y: x + y, fx.add, registry["add"]])
+def test_bind_takes_the_kernel_of_many(call, monkeypatch):
+    asked = []
+    compiled = Elements.__call__
+    monkeypatch.setattr(Elements, "__call__", lambda *a: asked.append(1) or compiled(*a))
+    assert call(fx.ones((200, 300)), fx.ones(300)).shape == (200, 300)
+    assert asked == [1]
+    call(fx.ones((200, 300)), fx.ones((200, 300)))
+    call(fx.ones((20, 30)), fx.ones(30))
+    assert asked == [1]
+    with pytest.raises(fx.errors.ShapeError, match="do not broadcast"):
+        call(fx.ones((200, 300)), fx.ones(200))

@@ -97,6 +97,19 @@ def kernel_for(primitive: Any) -> Any:
     return Elements(name, primitive.formula, words)  # a fused function of elements
 
 
+def kernel_of_many(primitive: Any) -> Any:
+    """What takes the place of a kernel of two arrays where the first has a vector's elements.
+
+    None where the kernel itself does.
+    """
+    if primitive.name not in _BROADCASTING:
+        return None
+    return import_module(f"{__name__}.elementwise").of_many(primitive.name)
+
+
+_BROADCASTING = frozenset(("add", "subtract", "multiply", "divide", "maximum", "minimum"))
+
+
 def kernel_into(primitive: Any) -> tuple[Any, int] | None:
     """The kernel of a primitive of floats that takes an array for the result as well.
 

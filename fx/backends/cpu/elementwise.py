@@ -55,12 +55,12 @@ def _or_compiled(name: str) -> Any:
     return one if ufunc.nin == 1 else two
 
 
-def _or_broadcast(name: str) -> Any:
-    """A ufunc, or where it broadcasts to many elements what compilers make of the primitive.
+def of_many(name: str) -> Any:
+    """A kernel for arrays that may broadcast to many elements: compiled where they do.
 
     NumPy's inner loops run along one axis there, and start anew for each row.
     """
-    ufunc, compiled = getattr(np, name), of_formula(name)
+    usual, compiled = globals()[name], of_formula(name)
 
     def two(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         m, n = x.size, y.size
@@ -72,7 +72,7 @@ def _or_broadcast(name: str) -> Any:
                     found = compiled(x, y)
                     if found is not None:
                         return found
-        return ufunc(x, y)
+        return usual(x, y)  # type: ignore[no-any-return]
 
     return two
 
@@ -103,11 +103,11 @@ def _divided(ufunc: Any) -> Any:
     return kernel
 
 
-add, subtract, multiply, divide = map(_or_broadcast, ("add", "subtract", "multiply", "divide"))
+add, subtract, multiply, divide = np.add, np.subtract, np.multiply, np.divide
 floor_divide, remainder, fmod = [
     _divided(_or_compiled(name)) for name in ("floor_divide", "remainder", "fmod")
 ]
-maximum, minimum = [_without("c", _or_broadcast(name)) for name in ("maximum", "minimum")]
+maximum, minimum = _without("c", np.maximum), _without("c", np.minimum)
 arctan2, hypot = np.arctan2, _or_compiled("hypot")
 logaddexp, copysign, nextafter = _or_compiled("logaddexp"), np.copysign, np.nextafter
 negative, abs, sign, sqrt = np.negative, np.abs, _or_compiled("sign"), np.sqrt
