@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from numpy import empty, ndarray
 
 import fx.prims.linear as prims
+import fx.prims.reduction as reduction
 import fx.prims.shape as shape_prims
 from fx.config import modes
 from fx.errors import ShapeError
@@ -140,7 +141,36 @@ def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
         >>> fx.trace(fx.tensor([[1, 2], [3, 4]]))
         tensor(5)
     """
-    return sum(diagonal(argument("trace", x), offset, axis1, axis2), -1)
+    return _trace_of(argument("trace", x), offset, axis1, axis2)  # type: ignore[no-any-return]
+
+
+def _trace_in_steps(x: Tensor, *, offset: Any, axis1: Any, axis2: Any) -> Tensor:
+    return sum(diagonal(x, offset, axis1, axis2), -1)
+
+
+def _trace_array(x: ndarray, *, offset: int, axis1: int, axis2: int) -> ndarray | None:
+    line = _diagonal_array(x, offset=offset, axis1=axis1, axis2=axis2)
+    if line is None or x.dtype.kind != "f":
+        return None
+    return reduction.sum.cpu(line, axes=(line.ndim - 1,), keepdims=False)  # type: ignore[no-any-return]
+
+
+def _trace_vjp(needs: Any, x: Tensor, *, offset: Any, axis1: Any, axis2: Any) -> Any:
+    back = _diagonal_vjp(needs, x, offset=offset, axis1=axis1, axis2=axis2)
+    _, _, start, stop, step = _lie(x._shape, offset, axis1, axis2)
+    count = -(-(stop - start) // step)
+
+    def pullback(ct: Tensor) -> tuple[Tensor]:
+        lines = shape_prims.reshaped(ct, (*ct._shape, 1))
+        return back(shape_prims.stretched(lines, (*ct._shape, count)))  # type: ignore[no-any-return]
+
+    return pullback
+
+
+_trace = fuse(
+    "trace", cpu=_trace_array, reference=_trace_in_steps, vjp=_trace_vjp, torch_name="Trace"
+)
+_trace_of = quick(_trace, "offset", "axis1", "axis2")
 
 
 def cross(x: Any, other: Any, axis: int = -1, *, dim: int | None = None) -> Tensor:
