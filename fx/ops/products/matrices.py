@@ -157,10 +157,13 @@ def _trace_array(x: ndarray, *, offset: int, axis1: int, axis2: int) -> ndarray 
 
 def _trace_vjp(needs: Any, x: Tensor, *, offset: Any, axis1: Any, axis2: Any) -> Any:
     back = _diagonal_vjp(needs, x, offset=offset, axis1=axis1, axis2=axis2)
-    _, _, start, stop, step = _lie(x._shape, offset, axis1, axis2)
-    count = -(-(stop - start) // step)
+    shape = x._shape
+    plain = type(offset) is type(axis1) is type(axis2) is int
+    found = None if plain else _lie(shape, offset, axis1, axis2)
 
     def pullback(ct: Tensor) -> tuple[Tensor]:
+        lie = found or _lie(shape, offset, axis1, axis2)
+        count = -(-(lie.stop - lie.start) // lie.step)
         lines = shape_prims.reshaped(ct, (*ct._shape, 1))
         return back(shape_prims.stretched(lines, (*ct._shape, count)))  # type: ignore[no-any-return]
 
