@@ -1,4 +1,4 @@
-"""Arithmetic kernels: powers to the last digits, and arrays that broadcast as in NumPy."""
+"""Kernels that stand in for NumPy's: powers to the last digits, broadcasting, joining."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 import fx
 from fx import limits
-from fx.backends.cpu import elementwise
+from fx.backends.cpu import elementwise, shape
 from fx.backends.cpu.formulas import Elements
 from fx.primitive import registry
 
@@ -18,15 +18,15 @@ ROUNDED = {2.0: 0.501, 3.0: 1.5, -1.0: 0.501, -2.0: 2.0, 0.5: 0.501, 4.0: 1.1, -
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("number", [0.0, 1.0, 2.0, 3.0, -1.0, -2.0, 0.5, 4.0, -3.0])
-@pytest.mark.parametrize("shape", [(), (1,)])
-def test_powers(number, dtype, shape):
+@pytest.mark.parametrize("axes", [(), (1,)])
+def test_powers(number, dtype, axes):
     rng = np.random.default_rng(0)
     wide = np.exp(rng.uniform(-1, 1, 2000) * (700.0 if dtype is np.float64 else 80.0))
     with np.errstate(all="ignore"):
         x = np.concatenate([SPECIAL, rng.normal(size=2000), wide, -wide]).astype(dtype)
         want = np.power(x.astype(np.longdouble), np.longdouble(number))
         rounded = want.astype(dtype)
-        got = elementwise.power(x, np.full(shape, number, dtype))
+        got = elementwise.power(x, np.full(axes, number, dtype))
     assert got.dtype == dtype and got.shape == x.shape
     np.testing.assert_array_equal(np.isnan(got), np.isnan(rounded))
     special = ~np.isfinite(rounded) | (rounded == 0)
@@ -85,3 +85,23 @@ def test_bind_takes_the_kernel_of_many(call, monkeypatch):
     assert asked == [1]
     with pytest.raises(fx.errors.ShapeError, match="do not broadcast"):
         call(fx.ones((200, 300)), fx.ones(200))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8, np.bool_, np.float16])
+@pytest.mark.parametrize("shapes, axis", [
+    ([(300, 40), (300, 2)], 1), ([(70, 3, 50), (70, 1, 50), (70, 3, 50)], 1),
+    ([(70, 3, 50), (70, 3, 1)], 2), ([(9000, 1), (9000, 1)], 1), ([(300, 40), (300, 0)], 1),
+])  # fmt: skip
+def test_arrays_are_joined_as_in_numpy(shapes, axis, dtype):
+    rng = np.random.default_rng(0)
+    arrays = [(rng.normal(size=s) * 9).astype(dtype) for s in shapes]
+    turned = [arrays[0][::-1], *arrays[1:]]
+    for which in (limits.normal(), limits.tiny()):
+        with which:
+            for given in (arrays, arrays[::-1], turned):
+                found = shape.concatenate(*given, axis=axis)
+                want = np.concatenate(given, axis)
+                np.testing.assert_array_equal(found, want)
+                assert found.dtype == want.dtype and found.flags.c_contiguous
+    with pytest.raises(ValueError, match="must match exactly"):
+        shape.concatenate(arrays[0], arrays[0][1:], axis=axis)
