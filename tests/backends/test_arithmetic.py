@@ -78,11 +78,12 @@ def test_bind_takes_the_kernel_of_many(call, monkeypatch):
     asked = []
     compiled = Elements.__call__
     monkeypatch.setattr(Elements, "__call__", lambda *a: asked.append(1) or compiled(*a))
-    assert call(fx.ones((200, 300)), fx.ones(300)).shape == (200, 300)
-    assert asked == [1]
-    call(fx.ones((200, 300)), fx.ones((200, 300)))
-    call(fx.ones((20, 30)), fx.ones(30))
-    assert asked == [1]
+    with limits.normal():
+        assert call(fx.ones((200, 300)), fx.ones(300)).shape == (200, 300)
+        assert asked == [1]
+        call(fx.ones((200, 300)), fx.ones((200, 300)))
+        call(fx.ones((20, 30)), fx.ones(30))
+        assert asked == [1]
     with pytest.raises(fx.errors.ShapeError, match="do not broadcast"):
         call(fx.ones((200, 300)), fx.ones(200))
 
