@@ -26,6 +26,7 @@ from fx.tensor import Tensor, _new, new_tensor
 registry: dict[str, Primitive] = {}
 
 Rule = Callable[..., Any]
+MANY = 64  # elements
 # how NumPy says that no address reaches so far
 _TOO_LARGE = (
     "array is too big",
@@ -94,6 +95,8 @@ class Primitive:
             returns None where it has none for such arguments. Compilers take it for a primitive
             for which they have no code.
         dissolves: whether compilers always take the formula, since nothing is lost by it.
+        cpu_of_many: what takes the place of ``cpu`` from ``MANY`` elements of the first argument
+            on, where that of the backend does; so small tensors go straight to the kernel.
     """
 
     name: str
@@ -120,12 +123,14 @@ class Primitive:
     sharding: Rule | None = None
     formula: Rule | None = None
     dissolves: bool = False
+    cpu_of_many: Rule | None = None
     is_applied: ClassVar[bool] = False  # whether it is a function with rules of its own
     is_view: ClassVar[bool] = False  # whether what it gives is noted as a view (fx.writing)
 
     def __post_init__(self) -> None:
         if self.cpu is None:  # looked up here, once: a call finds it in its place
-            self.cpu = backend("cpu").kernel_for(self)
+            cpu = backend("cpu")
+            self.cpu, self.cpu_of_many = cpu.kernel_for(self), cpu.kernel_of_many(self)
         if not callable(self.cpu):
             raise _lacks(self.name, "cpu")
         self.kernels["cpu"] = self.cpu
@@ -155,7 +160,10 @@ class Primitive:
                 return self._dispatch(args, params)
             recorded = x._node is not None or y._node is not None
             try:
-                array = self.cpu(a, b, **params)
+                if self.cpu_of_many is None or a.size < MANY:
+                    array = self.cpu(a, b, **params)
+                else:
+                    array = self.cpu_of_many(a, b, **params)
             except Exception as error:
                 raise self._explain(error, args, params) from None
         else:
@@ -286,13 +294,17 @@ def bind_two(primitive: Primitive, otherwise: Rule) -> Rule:
     Everything else (scalars, tracers, other dtypes and devices) is ``otherwise``'s.
     """
     static: dict[str, Any] = {}
+    many = primitive.cpu_of_many
 
     def bind(x: Tensor, other: Any) -> Any:
         if type(other) is Tensor and type(x) is Tensor:
             a, b = x._a, other._a
             if type(a) is ndarray and type(b) is ndarray and a.dtype is b.dtype:
                 try:
-                    array = primitive.cpu(a, b)
+                    if many is None or a.size < MANY:
+                        array = primitive.cpu(a, b)
+                    else:
+                        array = many(a, b)
                 except Exception as error:
                     raise primitive._explain(error, (x, other), static) from None
                 out = _new(Tensor)

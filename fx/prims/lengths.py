@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import inf, prod
 
 import fx.prims.elementwise as elementwise
 from fx.dtypes import COMPLEX
-from fx.prims.compare import where
+from fx.prims.compare import isfinite, logical_and, stop_gradient, where
 from fx.prims.creation import constant_like
 from fx.prims.fused import along, elements, fuse
+from fx.prims.indexing import scatter, take, zeros
 from fx.prims.norms import standardised, variance
-from fx.prims.reduction import sum
+from fx.prims.reduction import max, sum
 from fx.prims.shape import reshape, transpose
 from fx.tensor import Tensor
 
@@ -70,13 +71,69 @@ def _gaps(x, y):
     return rows - reshape(y, shape=(*y.shape[:-2], 1, *y.shape[-2:]))
 
 
-def _distances(x, y):
+def safe_power(x, p):
+    """x ** p for x >= 0, whose derivative at 0 is taken to be 0."""
+    zero = x == 0
+    safe = where(zero, constant_like(1.0, x), x)
+    rest = constant_like(0.0 if p > 0 else inf, x)
+    return where(zero, rest, elementwise.power(safe, constant_like(float(p), x)))
+
+
+def farthest(x):
+    """The largest magnitude along the last axis; each of several has all the slope."""
+    size = elementwise.abs(x)
+    if not x.shape[-1]:
+        return sum(size, axes=(x.ndim - 1,), keepdims=False)
+    largest = stop_gradient(max(size, axes=(x.ndim - 1,), keepdims=True))
+    away = size - stop_gradient(size)
+    reached = logical_and(size == largest, isfinite(size))
+    slopes = where(reached, away, constant_like(0.0, size))
+    out = sum(slopes, axes=(x.ndim - 1,), keepdims=False)
+    return out + reshape(largest, shape=out._shape)
+
+
+def _distances(x, y, *, p):
     gaps = _gaps(x, y)
-    return _length(gaps, axes=(gaps.ndim - 1,), keepdims=False)
+    last = {"axes": (gaps.ndim - 1,), "keepdims": False}
+    if p == 2:
+        return _length(gaps, **last)
+    if p == inf:
+        return farthest(gaps)
+    size = elementwise.abs(gaps)
+    return sum(size, **last) if p == 1 else safe_power(sum(safe_power(size, p), **last), 1.0 / p)
 
 
-def _pulls(s, x, y):
-    weighted = reshape(s, shape=(*s.shape, 1)) * _gaps(x, y)
+def _distances_formula(x, y, *, p):
+    if p in (1, 2):
+        return _distances(x, y, p=p)
+    size = elementwise.abs(_gaps(x, y))
+    last = {"axes": (size.ndim - 1,), "keepdims": False}
+    if p == inf:
+        return max(size, **last) if size.shape[-1] else sum(size, **last)
+    whole = sum(elementwise.power(size, constant_like(p, size)), **last)
+    return elementwise.power(whole, constant_like(1.0 / p, whole))
+
+
+def _slopes(gaps, distance, p):
+    """Those of the distances in the gaps (*batch, m, n, d); of p = 2 times the distance."""
+    if p == 2:
+        return gaps
+    zero, sign, size = constant_like(0.0, gaps), elementwise.sign(gaps), elementwise.abs(gaps)
+    if p == 1:
+        return where(gaps == gaps, sign, zero)
+    distance = reshape(distance, shape=(*distance.shape, 1))
+    if p == inf:
+        return where(logical_and(size == distance, isfinite(size)), sign, zero)
+    # where one is 0 the other is, or the slope is taken to be 0
+    some = size != 0
+    part = where(some, size, constant_like(1.0, size)) / where(
+        distance == 0, constant_like(1.0, distance), distance
+    )
+    return where(some, sign * elementwise.power(part, constant_like(p - 1.0, part)), zero)
+
+
+def _pulls(s, distance, x, y, *, p):
+    weighted = reshape(s, shape=(*s.shape, 1)) * _slopes(_gaps(x, y), distance, p)
     return sum(weighted, axes=(weighted.ndim - 2,), keepdims=False)
 
 
@@ -86,20 +143,51 @@ def _share(ct, distance):
     return where(zero, constant_like(0.0, ct), ct / safe)
 
 
-def _distances_vjp(needs, x, y):
+def _distances_vjp(needs, x, y, *, p):
     def pullback(ct, distance):
-        s = share(ct, distance)
+        s = share(ct, distance) if p == 2 else ct
         turned = (*range(s.ndim - 2), s.ndim - 1, s.ndim - 2)
+        back = [transpose(a, axes=turned) for a in (s, distance)] if needs[1] is not None else ()
         return (
-            None if needs[0] is None else pulls(s, x, y),
-            None if needs[1] is None else pulls(transpose(s, axes=turned), y, x),
+            None if needs[0] is None else pulls(s, distance, x, y, p=p),
+            None if needs[1] is None else pulls(*back, y, x, p=p),
         )
 
     return pullback
 
 
 share = elements("share_of_distance", _share)
-pulls = fuse("pulls", reference=_pulls)  # sum over j of s[i, j] * (x[i] - y[j])
-distances = fuse(
-    "distances", reference=_distances, vjp=_distances_vjp, saves=(0,), torch_name="Cdist"
-)
+pulls = fuse("pulls", reference=_pulls)  # sum over j of s[i, j] * the slopes at x[i] - y[j]
+distances = fuse(  # of p > 0
+    "distances", reference=_distances, formula=_distances_formula, vjp=_distances_vjp, saves=(0,),
+    torch_name="Cdist",
+)  # fmt: skip
+
+
+# of all pairs of rows of x (n, d), at places (n (n - 1) / 2,) of the matrix (n, n) of all --------
+
+
+def _pair_distances(x, places, *, p):
+    whole = distances(x, x, p=p)
+    return take(reshape(whole, shape=(whole.shape[0] ** 2,)), places, axis=0)
+
+
+def _pair_distances_vjp(needs, x, places, *, p):
+    def pullback(ct, distance):
+        n = x.shape[0]
+
+        def matrix(v):
+            flat = scatter(zeros(v, (n * n,)), places, v, axis=0, mode="add")
+            half = reshape(flat, shape=(n, n))
+            return half + transpose(half, axes=(1, 0))
+
+        s = matrix(share(ct, distance) if p == 2 else ct)
+        return pulls(s, s if p in (1, 2) else matrix(distance), x, x, p=p), None
+
+    return pullback
+
+
+pair_distances = fuse(
+    "pair_distances", reference=_pair_distances, formula=_distances_formula,
+    vjp=_pair_distances_vjp, saves=(0,), torch_name="Pdist",
+)  # fmt: skip

@@ -9,6 +9,7 @@ from numpy import ndarray
 
 import fx.prims.factors as factors
 import fx.prims.families as families
+from fx import limits
 from fx.errors import AxisError, ShapeError
 from fx.primitive import define, registry
 from fx.prims.axes import check_axes
@@ -378,7 +379,15 @@ concatenate = define(
     batch=_concatenate_batch,
     sample=_concatenate_sample,
 )  # fmt: skip
-joined = quick_joint(concatenate, "axis", np_concatenate)
+
+
+def _joined_arrays(arrays, axis):
+    if axis and arrays[0].size >= limits.RUNS_FROM:
+        return concatenate.cpu(*arrays, axis=axis)
+    return np_concatenate(arrays, axis)
+
+
+joined = quick_joint(concatenate, "axis", _joined_arrays)
 
 
 # flip -------------------------------------------------------------------------------------------

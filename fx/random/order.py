@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+import fx.prims.compare as compare
 import fx.prims.cumulative as cumulative
 import fx.prims.draws as draws
 import fx.prims.elementwise as elementwise
@@ -16,6 +17,7 @@ from fx.errors import ShapeError
 from fx.ops.axes import normal_axis
 from fx.ops.operands import argument, cast, floating
 from fx.prims.creation import constant_like
+from fx.prims.fused import fuse
 from fx.random.arguments import Shape, is_high
 from fx.random.discrete import randint
 from fx.random.keys import as_key, sample_shape
@@ -145,7 +147,7 @@ def weighted(key: Tensor, weights: Tensor, count: int, replace: bool) -> Tensor:
     With replacement by inversion of the cumulative sum. Without, the first arrivals of independent
     exponential clocks, whose order is that of successive picks among what is left.
     """
-    rows, n = weights._shape[:-1], weights._shape[-1]
+    rows = weights._shape[:-1]
     axis = len(rows)
     if not replace:
         ones = draws.random_draw(
@@ -153,14 +155,24 @@ def weighted(key: Tensor, weights: Tensor, count: int, replace: bool) -> Tensor:
         )
         speed = elementwise.divide(weights, ones)
         return sorting.top_k_indices(speed, k=count, axis=axis, largest=True)
+    u = draws.random_draw(key, family="uniform", shape=(*rows, count), dtype=dtypes.float64)
+    return _at_shares(compare.stop_gradient(weights), u)  # type: ignore[no-any-return]
+
+
+def _places_at_shares(weights: Tensor, u: Tensor) -> Tensor:
+    axis, n = weights.ndim - 1, weights._shape[-1]
     wide = cast(weights, dtypes.float64)
     totals = cumulative.cumsum(wide, axis=axis, reverse=False)  # (*A, n)
     last = shape_prims.slice(
         totals,
-        start=(*[0] * len(rows), n - 1),
-        stop=(*rows, n),
+        start=(*[0] * axis, n - 1),
+        stop=(*weights._shape[:-1], n),
         step=(1,) * (axis + 1),
     )
-    u = draws.random_draw(key, family="uniform", shape=(*rows, count), dtype=dtypes.float64)
     place = sorting.searchsorted(totals, elementwise.multiply(u, last), side="right")
     return elementwise.minimum(place, constant_like(n - 1, place))
+
+
+_at_shares = fuse(  # where the shares u (*A, count) of all weights (*A, n) fall: int64
+    "places_at_shares", reference=_places_at_shares
+)

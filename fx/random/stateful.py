@@ -402,9 +402,11 @@ def multinomial(
 
 def _require_weights(x: Tensor) -> None:
     """Refuse rows of weights of which one is negative or not finite, or that have no weight."""
-    if type(x) is Tensor and type(x._a) is ndarray and x._a.size < _FEW:
-        rows = x._a.tolist() if x.ndim > 1 else [x._a.tolist()]
-        if all(min(row) >= 0 and 0 < sum(row) < inf for row in rows):  # which NaN is not
+    array = x._a if type(x) is Tensor else None
+    if type(array) is ndarray and array.dtype.kind == "f" and array.size:
+        largest = array.max(-1)
+        # no comparison holds for NaN
+        if array.min() >= 0 and largest.min() > 0 and largest.max() < inf:
             return
     finite = compare.logical_and(compare.isfinite(x), compare.greater_equal(x, constant_like(0, x)))
     _require(
@@ -414,9 +416,6 @@ def _require_weights(x: Tensor) -> None:
         reduction.max(x, axes=(x.ndim - 1,), keepdims=False) > 0, x,
         "multinomial: invalid multinomial distribution (sum of probabilities <= 0)",
     )  # fmt: skip
-
-
-_FEW = 256  # weights that are looked at faster as Python's numbers
 
 
 def normal(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 import fx.prims.indexing as indexing
 import fx.prims.lengths as lengths
 import fx.prims.shape as shape_prims
+from fx.dtypes import float32, float64
 from fx.errors import ShapeError
 from fx.nn.functional._narrow import narrow, widened
 from fx.ops.axes import normal_axis
@@ -100,5 +102,16 @@ def pdist(input: Any, p: float = 2.0) -> Tensor:
     if p < 0:
         raise ValueError(f"pdist: p must not be negative, got {p}")
     n = x._shape[0]
-    places = as_tensor(np.flatnonzero(~np.tri(n, dtype=bool)), device=x.device)
+    places = as_tensor(_few_pairs(n) if n <= _FEW else _pairs(n), device=x.device)
+    if p > 0 and x._dtype in (float32, float64):
+        return lengths.pair_distances(x, places, p=float(p))  # type: ignore[no-any-return]
     return indexing.take(cdist(x, x, p).reshape(n * n), places, axis=0)
+
+
+def _pairs(n: int) -> np.ndarray:
+    """The places of what is right of the diagonal of a matrix (n, n)."""
+    return np.flatnonzero(~np.tri(n, dtype=bool))
+
+
+_FEW = 64
+_few_pairs = lru_cache(_FEW)(_pairs)

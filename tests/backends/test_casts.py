@@ -53,3 +53,25 @@ def test_sizes_and_layouts(shape, turn, half):
             same(found, np.ascontiguousarray(x.astype(half)))
             back = TURNS[turn](found)
             same(astype(back, dtype=np.dtype("f4")), np.ascontiguousarray(back.astype("f4")))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+@pytest.mark.parametrize("shape", [(300,), (2049,), (5, 70), (70, 5), (3, 4, 100), (2, 0, 300)])
+def test_copies_of_what_runs_backwards(shape, dtype):
+    x = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+    ways = [
+        x[..., ::-1],
+        x[::-1],
+        np.flip(x),
+        np.flip(x).T,
+        x.T[::-1],
+        x[..., ::-2],
+        x[..., ::-1][1:],
+    ]
+    for which in (limits.normal(), limits.tiny()):
+        with which:
+            for way in ways:
+                found = astype(way, dtype=np.dtype(dtype))
+                np.testing.assert_array_equal(found, way)
+                assert found.base is None or found.base is not x
+                assert min(found.strides) >= 0 or not found.size

@@ -256,6 +256,27 @@ def test_pdist_and_cdist(p):
     check(lambda a, b: fx.cdist(a, b, p), lambda a, b: torch.cdist(a, b, p), a, b)
 
 
+@pytest.mark.parametrize("p", [0.5, 1.0, 2.0, 3.0, float("inf")])
+@pytest.mark.parametrize("shape", [(150, 3), (70, 100), (5, 2, 20, 9)])
+def test_distances_of_many_rows(p, shape):
+    (x,) = arrays(shape)
+    x[..., 0, :] = x[..., -1, :]
+    exact = "donot_use_mm_for_euclid_dist"
+    peer = lambda a, b: torch.cdist(a, b, p, compute_mode=exact)
+    check(lambda a, b: fx.cdist(a, b, p), peer, x, x[..., 2:, :])
+    if len(shape) == 2:
+        same("pdist", x, p=p)
+        x[3] = np.nan
+        found = F.pdist(fx.tensor(x), p).numpy()
+        np.testing.assert_array_equal(np.isnan(found), np.isnan(T.pdist(torch.tensor(x), p)))
+
+
+def test_distances_of_no_features_are_0():
+    for p in (0.5, 1, 2, float("inf")):
+        assert fx.cdist(fx.ones((2, 0)), fx.ones((3, 0)), p).tolist() == [[0.0] * 3] * 2
+        assert F.pdist(fx.ones((3, 0)), p).tolist() == [0.0] * 3
+
+
 def test_distances_of_equal_vectors_have_no_nan():
     x = fx.ones((3, 4))
     for f in (F.pdist, lambda x: fx.cdist(x, x), lambda x: F.pairwise_distance(x, x, eps=0.0)):

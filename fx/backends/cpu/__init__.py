@@ -55,13 +55,14 @@ KERNELS = {
         erf erfc erfinv lgamma digamma trigamma polygamma zeta erfcx erfcinv log_ndtr ndtri betainc
         gamma logit gammainc gammaincc bessel airy_ai airy_ai_slope scipy_function xlogy xlog1py
         entr""",
-    "sort": "argsort top_k_indices ranked_indices searchsorted first ranked",
+    "sort": """
+        argsort top_k_indices ranked_indices searchsorted first ranked places_at_shares""",
 }
 # and what makes the kernel of a formula
 FORMULAS = {
     "rows": """
         softmax_grad log_softmax_grad layer_norm layer_norm_grad moments batch_norm
-        batch_norm_grad normalised distances pulls
+        batch_norm_grad normalised distances pair_distances pulls
         cross_entropy cross_entropy_grad""",
 }
 # those that LAPACK's plans are for
@@ -94,6 +95,19 @@ def kernel_for(primitive: Any) -> Any:
     from fx.backends.cpu.formulas import Elements
 
     return Elements(name, primitive.formula, words)  # a fused function of elements
+
+
+def kernel_of_many(primitive: Any) -> Any:
+    """What takes the place of a kernel of two arrays where the first has a vector's elements.
+
+    None where the kernel itself does.
+    """
+    if primitive.name not in _BROADCASTING:
+        return None
+    return import_module(f"{__name__}.elementwise").of_many(primitive.name)
+
+
+_BROADCASTING = frozenset(("add", "subtract", "multiply", "divide", "maximum", "minimum"))
 
 
 def kernel_into(primitive: Any) -> tuple[Any, int] | None:

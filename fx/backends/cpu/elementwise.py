@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from math import prod
 from typing import Any
 
 import ml_dtypes
@@ -52,6 +53,28 @@ def _or_compiled(name: str) -> Any:
         return ufunc(x, y) if found is None else found
 
     return one if ufunc.nin == 1 else two
+
+
+def of_many(name: str) -> Any:
+    """A kernel for arrays that may broadcast to many elements: compiled where they do.
+
+    NumPy's inner loops run along one axis there, and start anew for each row.
+    """
+    usual, compiled = globals()[name], of_formula(name)
+
+    def two(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        m, n = x.size, y.size
+        if m * n >= limits.BROADCAST_FROM:
+            left, right = x.shape, y.shape
+            if left != right and left and right:
+                large = m >= limits.BROADCAST_FROM or n >= limits.BROADCAST_FROM
+                if large or left[-1] == 1 or right[-1] == 1:
+                    found = compiled(x, y)
+                    if found is not None:
+                        return found
+        return usual(x, y)  # type: ignore[no-any-return]
+
+    return two
 
 
 def divisor(y: np.ndarray) -> np.ndarray:
@@ -132,12 +155,60 @@ def complex(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return out
 
 
+def _wider(x: Any) -> Any:
+    """float32 as float64, in which a product of few is rounded but once to it."""
+    return registry["astype"](x, dtype=np.dtype(np.float64))
+
+
+def _cube(x: Any) -> Any:
+    wide = _wider(x)
+    return registry["astype"](wide * wide * wide, dtype=x.dtype)
+
+
+def _inverse_square(x: Any) -> Any:
+    wide = _wider(x)
+    inverse = 1.0 / wide
+    size = registry["abs"](wide)
+    usual = (size > 2.0**-511) & (size < 2.0**511)
+    # elsewhere the square of x is not in range, or no normal number
+    out = registry["where"](usual, 1.0 / (wide * wide), inverse * inverse)
+    return registry["astype"](out, dtype=x.dtype)
+
+
+def _root(x: Any) -> Any:
+    # at -inf and -0.0 a power is another number than a square root
+    root = registry["abs"](registry["sqrt"](x))
+    return registry["where"](x == -np.inf, -x, root)
+
+
+_power = of_formula("power")
+_POWERS = {  # by the exponent
+    number: Elements(f"power of {number}", formula)
+    for number, formula in ((3.0, _cube), (-1.0, lambda x: 1.0 / x), (-2.0, _inverse_square),
+                            (0.5, _root))
+}  # fmt: skip
+
+
 @partial(_without, "b")
 def power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """x to the power y. ValueError for an integer to a negative power."""
-    if y.size == 1 and x.dtype.kind == "f" and y.item() == 0.5:
-        # NumPy takes the square root, which is another number at -inf and at -0.0
-        return np.sqrt(np.where(x == -np.inf, -x, x) + y.dtype.type(0.0))
+    number = y.item() if y.size == 1 and y.ndim <= x.ndim else None
+    if number in (1, 2) and x.dtype.kind != "c":
+        return np.square(x) if number == 2 else np.positive(x)
+    if x.dtype.kind == "f":
+        compiled = _POWERS.get(number)
+        if compiled is not None:
+            found = compiled(x)
+            if found is not None:
+                return found
+        if y.size == 1 and y.item() == 0.5:
+            # NumPy takes the square root, which is another number at -inf and at -0.0
+            return np.sqrt(np.where(x == -np.inf, -x, x) + y.dtype.type(0.0))
+        # NumPy is quick where bases are positive, and takes 60 ns for a negative one
+        if number is None or number.is_integer():
+            found = _power(x, y)
+            if found is not None:
+                return found
     try:
         return np.power(x, y)
     except ValueError:
@@ -235,8 +306,13 @@ def astype(x: np.ndarray, *, dtype: Any) -> np.ndarray:
     if to is not None and x.size >= limits.CASTS_FROM and any_size.available():
         return _cast_half(x, *to)
     if silent:
-        if not x.flags.c_contiguous and 0 in x.strides:  # "K" would put what is repeated last
-            return x.astype(dtype, "C")
+        if not x.flags.c_contiguous:
+            if x.dtype is dtype and x.size >= limits.WHERE_FROM and min(x.strides) < 0:
+                found = _forwards(x)
+                if found is not None:
+                    return found
+            if 0 in x.strides:  # "K" would put what is repeated last
+                return x.astype(dtype, "C")
         return x.astype(dtype)
     if x.dtype.kind == "c" and np.dtype(dtype).kind not in "cb":
         x = x.real
@@ -261,6 +337,31 @@ def _cast_half(x: np.ndarray, kernel: str, name: str, like: np.ndarray) -> np.nd
     tasks = -(-n // block)
     any_size.kernel("casts", kernel, name)(
         [tasks, any_size.chunk_of(tasks, 0.1 * min(n, block)), x, out, n]
+    )
+    return out
+
+
+def _forwards(x: np.ndarray) -> np.ndarray | None:
+    """A copy of an array whose last axes, as they lie, run backwards in what is dense otherwise."""
+    steps = x.strides
+    order = sorted(range(x.ndim), key=lambda i: min(steps[i], -steps[i]))
+    if order != sorted(order):
+        turned = _forwards(x.transpose(order))
+        return None if turned is None else transposed_back(turned, tuple(order))
+    back = x.ndim
+    while back and steps[back - 1] < 0:
+        back -= 1
+    dense = x[(..., *[slice(None, None, -1)] * (x.ndim - back))]
+    n = prod(x.shape[back:])
+    if not (dense.flags.c_contiguous and dense.flags.aligned and n > limits.ROW_SHORT):
+        return None
+    if x.dtype.char not in "fd" or not any_size.available():
+        return None
+    blocks = -(-n // limits.FUSED_BLOCK)
+    tasks = x.size // n * blocks
+    out = any_size.empty([x, *x.shape])
+    any_size.kernel("turned", "backwards", x.dtype.name)(
+        [tasks, any_size.chunk_of(tasks, 0.1 * min(n, limits.FUSED_BLOCK)), dense, out, n, blocks]
     )
     return out
 

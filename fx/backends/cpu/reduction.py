@@ -24,6 +24,10 @@ sum = sums.total
 
 def prod(x: np.ndarray, *, axes: Axes, keepdims: bool) -> Any:
     """The product in the dtype of ``x``, computed in float64 or complex128."""
+    if axes and axes[-1] < x.ndim:
+        found = _prod(x, axes=axes, keepdims=keepdims)
+        if found is not None:
+            return found
     wide = _PRODUCTS.get(x.dtype, x.dtype)
     return sums.cast(np.multiply.reduce(x, axes, wide, None, keepdims), x.dtype)
 
@@ -38,9 +42,9 @@ def min(x: np.ndarray, *, axes: Axes, keepdims: bool) -> Any:
     return _extremum(np.minimum, _min, x, axes, keepdims)
 
 
-_max, _min = [
+_max, _min, _prod = [
     Along(name, lambda x, name=name: registry[name](x, axes=(1,), keepdims=True), "x>r")
-    for name in ("max", "min")
+    for name in ("max", "min", "prod")
 ]
 
 

@@ -11,6 +11,7 @@ from fx.backends.cpu._arrays import contiguous
 from fx.backends.cpu.llvm import any_size
 
 _UNITS = {char: np.array([1.0, 0.5], char) for char in "fd"}
+_MOST = 1 << 31  # elements of an image, whose places are int32
 
 
 def resample(x: np.ndarray, *, axis: int, taps: Any) -> np.ndarray | None:
@@ -42,17 +43,18 @@ def _along(run: any_size.Run, x: np.ndarray, axis: int, taps: Any, size: int) ->
 def sample(x: np.ndarray, grid: np.ndarray, *, corners: bool, border: bool) -> np.ndarray | None:
     """Values (batch, channels, points) of x (batch, channels, h, w) at grid (batch, points, 2)."""
     char = x.dtype.char
-    if char not in _UNITS or not x.size or not grid.size or not any_size.available():
-        return None
     batch, channels, h, w = x.shape
+    if char not in _UNITS or not x.size or not grid.size or h * w >= _MOST:
+        return None
+    if not any_size.available():
+        return None
     points = grid.shape[1]
     out = any_size.empty([x, batch, channels, points])
     block = 1024
     tasks = batch * -(-points // block)
-    any_size.kernel("resampling", "sample", char)([
+    any_size.kernel("sampling", "sample", char)([
         tasks, any_size.chunk_of(tasks, (4.0 + 2.0 * channels) * min(points, block)), contiguous(x),
-        contiguous(grid), _UNITS[char], out, channels, h, w, points, block, int(corners),
-        int(border),
+        contiguous(grid), out, channels, h, w, points, block, int(corners), int(border),
     ])  # fmt: skip
     return out
 

@@ -6,7 +6,7 @@ Each function here takes the formula of the primitive that has its name, and giv
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -160,43 +160,96 @@ def _index(value: int) -> np.ndarray:
 
 
 def distances(formula: Kernel) -> Kernel:
-    """The lengths of x[i] - y[j], of x (*batch, m, d) and y (*batch, n, d).
+    """The p-norms of x[i] - y[j], of x (*batch, m, d) and y (*batch, n, d), for p > 0."""
+    one = _distances(formula)
+    return lambda x, y, *, p: _in_batches(partial(one, p=p), x, y)
 
-    Of short rows y is turned, so that vectors lie across its rows and fold nothing in the end.
-    """
 
-    def across(x: Any, y: Any) -> Any:  # x (m, d), y (d, n)
-        return formula(x, registry["transpose"](y, axes=(1, 0)))
+def _distances(formula: Kernel) -> Kernel:
+    """Of matrices; of short rows y is turned: vectors across its rows fold nothing in the end."""
 
-    short = Rows("distances across rows", across, "ac cb", along="c", keeps=False)
-    rows = Rows("distances", formula, "ac bc", along="c", keeps=False)
+    @cache
+    def ways(p: float) -> tuple[Rows, Rows]:
+        def across(x: Any, y: Any) -> Any:  # x (m, d), y (d, n)
+            return formula(x, registry["transpose"](y, axes=(1, 0)), p=p)
 
-    def one(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return (
+            Rows(f"distances of {p} across rows", across, "ac cb", along="c", keeps=False),
+            Rows(f"distances of {p}", partial(formula, p=p), "ac bc", along="c", keeps=False),
+        )
+
+    def one(x: np.ndarray, y: np.ndarray, *, p: float) -> np.ndarray:
         m, n, d = len(x), *y.shape
         found = None
         if x.size and n:
-            way, other = (short, y.T) if d <= limits.ROW_SHORT else (rows, y)
+            across, along = ways(p)
+            way, other = (across, y.T) if d <= limits.ROW_SHORT else (along, y)
             found = way((x, other), (m, n, d), ((m, n),))
-        if found is None:
-            return np.sqrt(np.square(x[:, None] - y).sum(-1, x.dtype))  # type: ignore[no-any-return]
-        return found  # type: ignore[no-any-return]
+        return _by_numpy(x[:, None] - y, p) if found is None else found
 
-    return lambda x, y: _in_batches(one, x, y)
+    return one
+
+
+def pair_distances(formula: Kernel) -> Kernel:
+    """Those of all pairs of rows of x (n, d), at places of the matrix (n, n) of all.
+
+    A block of rows is compared with those from its first one on.
+    """
+    one = _distances(formula)
+
+    def kernel(x: np.ndarray, places: np.ndarray, *, p: float) -> np.ndarray:
+        n, block = len(x), limits.PAIR_ROWS
+        if n <= block:
+            return one(x, x, p=p).ravel()[places]  # type: ignore[no-any-return]
+        out, end = np.empty(len(places), x.dtype), 0
+        for first in range(0, n, block):
+            part = one(x[first : first + block], x[first:], p=p)
+            for i, row in enumerate(part, 1):
+                start, end = end, end + len(row) - i
+                out[start:end] = row[i:]
+        return out
+
+    return kernel
+
+
+def _by_numpy(gaps: np.ndarray, p: float) -> np.ndarray:
+    size = np.abs(gaps)
+    if p == np.inf:
+        return size.max(-1, initial=0)  # type: ignore[no-any-return]
+    whole = np.power(size, gaps.dtype.type(p)).sum(-1, gaps.dtype)
+    return np.power(whole, gaps.dtype.type(1 / p))  # type: ignore[no-any-return]
 
 
 def pulls(formula: Kernel) -> Kernel:
-    """The sums over j of s[i, j] * (x[i] - y[j])."""
-    rows = Rows("pulls", formula, "ab ac bc", along="c", keeps=False)
+    """The sums over j of s[i, j] times the slopes of the distances of x[i] and y[j]."""
 
-    def one(s: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        if s.dtype == np.float32:  # float64 has digits enough for differences that cancel
+    @cache
+    def rows(p: float) -> Rows:
+        return Rows(f"pulls of {p}", partial(formula, p=p), "ab ab ac bc", along="c", keeps=False)
+
+    def one(s: np.ndarray, r: np.ndarray, x: np.ndarray, y: np.ndarray, *, p: float) -> Any:
+        if p == 2 and s.dtype == np.float32:  # float64 has digits enough for what cancels
             wide = s.astype(np.float64)
             found = x * wide.sum(1, keepdims=True) - matmul(wide, y.astype(np.float64))
-            return found.astype(np.float32)  # type: ignore[no-any-return]
-        found = rows((s, x, y), (*s.shape, x.shape[1]), (x.shape,)) if s.size and x.size else None
-        return (s[:, :, None] * (x[:, None] - y)).sum(1) if found is None else found  # type: ignore[no-any-return]
+            return found.astype(np.float32)
+        if not (s.size and x.size):
+            return np.zeros(x.shape, x.dtype)
+        found = rows(p)((s, r, x, y), (*s.shape, x.shape[1]), (x.shape,))
+        if found is None:
+            raise _NoKernelError
+        return found
 
-    return lambda s, x, y: _in_batches(one, s, x, y)
+    def kernel(s: np.ndarray, r: np.ndarray, x: np.ndarray, y: np.ndarray, *, p: float) -> Any:
+        try:
+            return _in_batches(partial(one, p=p), s, r, x, y)
+        except _NoKernelError:
+            return None
+
+    return kernel
+
+
+class _NoKernelError(Exception):
+    """The reference is to be called."""
 
 
 def _in_batches(one: Kernel, *arrays: np.ndarray) -> np.ndarray:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+from builtins import sum as sum_of
+from collections.abc import Sequence
 from functools import partial
 from math import prod
 from typing import Any
@@ -13,6 +15,7 @@ from fx import limits
 from fx.backends.cpu import sums
 from fx.backends.cpu._arrays import zero_of
 from fx.backends.cpu.formulas import Rows
+from fx.backends.cpu.llvm import any_size
 from fx.primitive import registry
 
 
@@ -81,7 +84,38 @@ def pad(x: np.ndarray, value: np.ndarray, *, low: Any, high: Any, inside: Any) -
 
 def concatenate(*arrays: np.ndarray, axis: int) -> np.ndarray:
     """One after another along ``axis``."""
+    x = arrays[0]
+    if axis and x.size >= limits.RUNS_FROM and x.dtype.kind in "fiub":
+        found = _by_runs(arrays, axis)
+        if found is not None:
+            return found
     return np.concatenate(arrays, axis=axis)
+
+
+def _by_runs(arrays: Sequence[np.ndarray], axis: int) -> np.ndarray | None:
+    """The same by runs of elements, each copied as one item: NumPy takes short ones to pieces.
+
+    None where NumPy does as well, or has words for what does not fit.
+    """
+    shape = arrays[0].shape
+    if axis >= len(shape) or prod(shape[:axis]) < limits.RUNS:
+        return None
+    lead, behind = shape[:axis], shape[axis + 1 :]
+    for a in arrays:
+        flags, own = a.flags, a.shape
+        if a.dtype is not arrays[0].dtype or not (flags.c_contiguous and flags.aligned):
+            return None
+        if own[:axis] != lead or own[axis + 1 :] != behind or not a.size:
+            return None
+    inner = prod(behind)
+    widths = [a.shape[axis] * inner for a in arrays]
+    out = any_size.empty([arrays[0], *lead, sum_of(widths) // inner, *behind])
+    lines, end = out.reshape(prod(lead), -1), 0
+    for a, n in zip(arrays, widths):
+        start, end = end, end + n
+        run = f"V{n * a.itemsize}"
+        lines[:, start:end].view(run)[...] = a.reshape(-1, n).view(run)
+    return out
 
 
 def flip(x: np.ndarray, *, axes: tuple[int, ...]) -> np.ndarray:

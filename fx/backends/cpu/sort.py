@@ -12,6 +12,7 @@ import numpy as np
 
 from fx import limits
 from fx.backends.cpu._arrays import widen
+from fx.backends.cpu.cumulative import cumsum
 from fx.backends.cpu.llvm import any_size
 
 _LIKE = np.zeros(1, np.int64)
@@ -225,6 +226,20 @@ def searchsorted(sorted_seq: np.ndarray, values: np.ndarray, *, side: str) -> np
     given = _dense(sorted_seq), _dense(np.asarray(values))
     run([size, chunk, *given, out, n, m, int(rows), word[1], int(side == "right")])
     return out
+
+
+def places_at_shares(weights: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """Where the shares u (*A, m) of all weights (*A, n), in their order, fall: int64 (*A, m)."""
+    totals = cumsum(weights.astype(np.float64), axis=weights.ndim - 1, reverse=False)
+    wanted = u * totals[..., -1:]
+    n = weights.shape[-1]
+    if weights.ndim == 1:
+        place = totals.searchsorted(wanted, "right")
+    elif wanted.size * n <= limits.COUNTED_PLACES:
+        place = np.add.reduce(totals[..., None, :] <= wanted[..., None], -1, np.int64)
+    else:
+        place = searchsorted(totals, wanted, side="right")
+    return np.minimum(place, n - 1)  # type: ignore[no-any-return]
 
 
 def search_price(n: int) -> float:

@@ -119,7 +119,9 @@ def _planned(shape: tuple[int, ...], axes: Axes, keepdims: bool, dtype: np.dtype
         outer, inner = prod(shape[:low]), prod(shape[last + 1 :])
         shape = (*shape[:low], *shape[last + 1 :])
         parts = 0
-        if kind is dtype and not axes and inner == 1 and n <= limits.ROW_SHORT:
+        # another order of float64 would show beside other rows
+        most = limits.SUM_ACROSS if dtype is _F32 else limits.ROW_SHORT
+        if kind is dtype and not axes and inner == 1 and n <= most:
             run = _short_rows(dtype.char, (outer, n))
             if run is not None:
                 return [(run, kept, dtype, [1, 0], [])]

@@ -290,8 +290,10 @@ def frac(x: Any) -> Tensor:
         >>> fx.frac(fx.tensor([1.5, -1.5]))
         tensor([ 0.5000, -0.5000])
     """
-    x = floating("frac", x)
-    return x - prims.trunc(x)
+    return _frac(floating("frac", x))  # type: ignore[no-any-return]
+
+
+_frac = elements("frac", lambda x: x - prims.trunc(x), torch_name="Frac")
 
 
 def logit(x: Any, eps: float | None = None) -> Tensor:

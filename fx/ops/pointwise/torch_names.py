@@ -92,9 +92,15 @@ def heaviside(x: Any, values: Any) -> Tensor:
         >>> fx.heaviside(fx.tensor([-1.0, 0.0, 2.0]), fx.tensor(0.5))
         tensor([0.0000, 0.5000, 1.0000])
     """
-    x, v = operands("heaviside", x, values)
+    return _heaviside(*operands("heaviside", x, values))  # type: ignore[no-any-return]
+
+
+def _steps(x: Tensor, v: Tensor) -> Tensor:
     step = compare.where(x > 0, constant_like(1, x), constant_like(0, x))
     return compare.where(x == 0, v, compare.where(x != x, x, step))
+
+
+_heaviside = elements("heaviside", _steps)
 
 
 def ldexp(x: Any, other: Any) -> Tensor:

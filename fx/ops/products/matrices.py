@@ -5,9 +5,10 @@ from __future__ import annotations
 from math import prod
 from typing import Any, NamedTuple
 
-from numpy import ndarray
+from numpy import empty, ndarray
 
 import fx.prims.linear as prims
+import fx.prims.reduction as reduction
 import fx.prims.shape as shape_prims
 from fx.config import modes
 from fx.errors import ShapeError
@@ -140,7 +141,39 @@ def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
         >>> fx.trace(fx.tensor([[1, 2], [3, 4]]))
         tensor(5)
     """
-    return sum(diagonal(argument("trace", x), offset, axis1, axis2), -1)
+    return _trace_of(argument("trace", x), offset, axis1, axis2)  # type: ignore[no-any-return]
+
+
+def _trace_in_steps(x: Tensor, *, offset: Any, axis1: Any, axis2: Any) -> Tensor:
+    return sum(diagonal(x, offset, axis1, axis2), -1)
+
+
+def _trace_array(x: ndarray, *, offset: int, axis1: int, axis2: int) -> ndarray | None:
+    line = _diagonal_array(x, offset=offset, axis1=axis1, axis2=axis2)
+    if line is None or x.dtype.kind != "f":
+        return None
+    return reduction.sum.cpu(line, axes=(line.ndim - 1,), keepdims=False)  # type: ignore[no-any-return]
+
+
+def _trace_vjp(needs: Any, x: Tensor, *, offset: Any, axis1: Any, axis2: Any) -> Any:
+    back = _diagonal_vjp(needs, x, offset=offset, axis1=axis1, axis2=axis2)
+    shape = x._shape
+    plain = type(offset) is type(axis1) is type(axis2) is int
+    found = None if plain else _lie(shape, offset, axis1, axis2)
+
+    def pullback(ct: Tensor) -> tuple[Tensor]:
+        lie = found or _lie(shape, offset, axis1, axis2)
+        count = -(-(lie.stop - lie.start) // lie.step)
+        lines = shape_prims.reshaped(ct, (*ct._shape, 1))
+        return back(shape_prims.stretched(lines, (*ct._shape, count)))  # type: ignore[no-any-return]
+
+    return pullback
+
+
+_trace = fuse(
+    "trace", cpu=_trace_array, reference=_trace_in_steps, vjp=_trace_vjp, torch_name="Trace"
+)
+_trace_of = quick(_trace, "offset", "axis1", "axis2")
 
 
 def cross(x: Any, other: Any, axis: int = -1, *, dim: int | None = None) -> Tensor:
@@ -162,10 +195,45 @@ def cross(x: Any, other: Any, axis: int = -1, *, dim: int | None = None) -> Tens
     if shape[at] != 3:
         raise ShapeError(f"cross: axis {at} of {shape} must have size 3, got {shape[at]}")
 
-    def turned(v: Tensor, by: int) -> Tensor:
-        return shape_prims.concatenate(along(v, at, by, 3), along(v, at, 0, by), axis=at)
+    return _cross(x, other, axis=at)  # type: ignore[no-any-return]
 
-    return turned(x, 1) * turned(other, 2) - turned(x, 2) * turned(other, 1)
+
+def _cross_in_steps(x: Tensor, y: Tensor, *, axis: int) -> Tensor:
+    a, b, c = (along(x, axis, k, k + 1) for k in range(3))
+    u, v, w = (along(y, axis, k, k + 1) for k in range(3))
+    return shape_prims.concatenate(  # type: ignore[no-any-return]
+        b * w - c * v, c * u - a * w, a * v - b * u, axis=axis
+    )
+
+
+def _cross_array(x: ndarray, y: ndarray, *, axis: int) -> ndarray | None:
+    """The same of arrays, each product rounded by itself: x by itself is 0."""
+    if x.dtype.kind == "b":
+        return None
+    before, out = (slice(None),) * axis, empty(x.shape, x.dtype)
+    places = [(*before, k) for k in range(3)]
+    for at, i, j in zip(places, (*places[1:], places[0]), (places[2], *places[:2])):
+        out[at] = x[i] * y[j]
+        out[at] -= x[j] * y[i]
+    return out
+
+
+def _cross_vjp(needs: Any, x: Tensor, y: Tensor, *, axis: int) -> Any:
+    left, right = needs[0] is not None, needs[1] is not None
+    x, y = x if right else None, y if left else None  # type: ignore[assignment]
+
+    def pullback(ct: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        return (
+            _cross(y, ct, axis=axis) if left else None,
+            _cross(ct, x, axis=axis) if right else None,
+        )
+
+    return pullback
+
+
+_cross = fuse(
+    "cross", cpu=_cross_array, reference=_cross_in_steps, vjp=_cross_vjp, torch_name="LinalgCross"
+)
 
 
 # products that add ------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isinf
+from math import inf, isinf
 from typing import Any
 
 import fx.prims.compare as compare
@@ -74,16 +74,8 @@ def norm(
         one = constant_like(1.0, size)
         out = prims.sum(compare.where(size == 0, elementwise.sign(size), one), **where)
     else:
-        out = _safe_power(prims.sum(_safe_power(size, p), **where), 1.0 / p)
+        out = lengths.safe_power(prims.sum(lengths.safe_power(size, p), **where), 1.0 / p)
     return cast(out, result)
-
-
-def _safe_power(x: Tensor, p: float) -> Tensor:
-    """x ** p for x >= 0, whose derivative at 0 is taken to be 0."""
-    zero = x == 0
-    safe = compare.where(zero, constant_like(1.0, x), x)
-    rest = constant_like(0.0 if p > 0 else float("inf"), x)
-    return compare.where(zero, rest, safe ** float(p))
 
 
 def dist(x: Any, other: Any, p: float = 2) -> Tensor:
@@ -108,8 +100,7 @@ def cdist(x: Any, y: Any, p: float = 2.0) -> Tensor:
         p: the order of the norm.
 
     Returns:
-        (*batch, m, n). The differences themselves are formed, which is exact; but for ``p=2`` it
-        takes the memory of m * n * d elements.
+        (*batch, m, n). The differences themselves are formed, which is exact.
 
     Raises:
         ShapeError: if the shapes do not fit.
@@ -125,27 +116,17 @@ def cdist(x: Any, y: Any, p: float = 2.0) -> Tensor:
             f"cdist: rows of {x.shape} and {y.shape} cannot be compared; expected (*batch, m, d) "
             f"and (*batch, n, d)"
         )
-    if p == 2 and x._dtype.kind == "f":
+    if p > 0 and x._dtype.kind == "f":
         lead = broadcast_shapes("cdist", x._shape[:-2], y._shape[:-2])
         return lengths.distances(  # type: ignore[no-any-return]
             shape_prims.stretched(x, (*lead, *x._shape[-2:])),
             shape_prims.stretched(y, (*lead, *y._shape[-2:])),
+            p=float(p),
         )
     rows = shape_prims.reshaped(x, (*x.shape[:-1], 1, x.shape[-1]))  # (*batch, m, 1, d)
     others = shape_prims.reshaped(y, (*y.shape[:-2], 1, *y.shape[-2:]))  # (*batch, 1, n, d)
     apart = rows - others
-    return _farthest(apart) if p == float("inf") else norm(apart, p, -1)
-
-
-def _farthest(x: Tensor) -> Tensor:
-    """The largest magnitude along the last axis; each of several has all the slope."""
-    size = elementwise.abs(x)
-    largest = compare.stop_gradient(prims.max(size, axes=(x.ndim - 1,), keepdims=True))
-    away = size - compare.stop_gradient(size)
-    reached = (size == largest) & compare.isfinite(size)
-    slopes = compare.where(reached, away, constant_like(0.0, size))
-    out = prims.sum(slopes, axes=(x.ndim - 1,), keepdims=False)
-    return out + shape_prims.reshaped(largest, out._shape)
+    return lengths.farthest(apart) if p == inf else norm(apart, p, -1)
 
 
 __all__ = public(globals())

@@ -198,11 +198,12 @@ def _extreme_kernel(x: np.ndarray, *, axis: int, keepdims: bool, largest: bool) 
             return found
     if not x.shape[axis] or x.dtype.kind in "cV":
         return None
-    choose, place = (np.maximum, x.argmax) if largest else (np.minimum, x.argmin)
-    return (
-        choose.reduce(x, axis, None, None, keepdims),
-        place(axis, keepdims=keepdims),
-    )
+    extreme, place = (reduction.max, x.argmax) if largest else (reduction.min, x.argmin)
+    if x.shape[axis] <= limits.ROW_SHORT:
+        return extreme.cpu(x, axes=(axis,), keepdims=keepdims), place(axis, keepdims=keepdims)
+    at = place(axis, keepdims=True)
+    found = np.take_along_axis(x, at, axis), at
+    return found if keepdims else tuple([a.squeeze(axis) for a in found])
 
 
 def _extreme_in_steps(x: Tensor, *, axis: int, keepdims: bool, largest: bool) -> Found:

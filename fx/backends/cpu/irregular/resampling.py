@@ -90,52 +90,6 @@ def _taps(place, n, one):
 
 
 # fmt: off
-def sample(
-    begin, end, x: ARRAY, grid: ARRAY, units: ARRAY, out: ARRAY, channels: INT, h: INT, w: INT,
-    points: INT, block: INT, corners: INT, border: INT,
-):
-    # fmt: on
-    """Bilinear values (batch, channels, points) of images x (batch, channels, h * w).
-
-    The grid is (batch, points, 2). A task is a block of points of one image.
-    """
-    one, half = units[0], units[1]
-    blocks = (points + block - 1) // block
-    for task in range(begin, end):
-        image, part = task // blocks, task % blocks
-        planes = offset(x, image * channels * h * w)
-        values = offset(out, image * channels * points)
-        for p in range(part * block, min(points, (part + 1) * block)):
-            at = offset(grid, (image * points + p) * 2)
-            px, _ = _place(at[0], w, corners, border, one, half)
-            py, _ = _place(at[1], h, corners, border, one, half)
-            x0, wx0, x1, wx1 = _taps(px, w, one)
-            y0, wy0, y1, wy1 = _taps(py, h, one)
-            if (x0 | x1 | y0 | y1) >= 0:
-                first, a, b = y0 * w + x0, wy0 * wx0, wy0 * wx1
-                d, e = wy1 * wx0, wy1 * wx1
-                for c in range(channels):
-                    near = offset(planes, c * h * w + first)
-                    upper = near[0] * a + near[1] * b
-                    values[c * points + p] = upper + near[w] * d + near[w + 1] * e
-                continue
-            for c in range(channels):
-                plane = offset(planes, c * h * w)
-                total = one - one
-                if y0 >= 0:
-                    if x0 >= 0:
-                        total += plane[y0 * w + x0] * (wy0 * wx0)
-                    if x1 >= 0:
-                        total += plane[y0 * w + x1] * (wy0 * wx1)
-                if y1 >= 0:
-                    if x0 >= 0:
-                        total += plane[y1 * w + x0] * (wy1 * wx0)
-                    if x1 >= 0:
-                        total += plane[y1 * w + x1] * (wy1 * wx1)
-                values[c * points + p] = total
-
-
-# fmt: off
 def sample_grad(
     begin, end, ct: ARRAY, x: ARRAY, grid: ARRAY, units: ARRAY, dx: ARRAY, dgrid: ARRAY,
     channels: INT, h: INT, w: INT, points: INT, corners: INT, border: INT,
@@ -155,9 +109,22 @@ def sample_grad(
             x0, wx0, x1, wx1 = _taps(px, w, one)
             y0, wy0, y1, wy1 = _taps(py, h, one)
             along_x, along_y = zero, zero
+            whole = (x0 | x1 | y0 | y1) >= 0
             for c in range(channels):
-                plane, cell = offset(planes, c * h * w), offset(cells, c * h * w)
                 g = given[c * points + p]
+                if whole:
+                    plane = offset(planes, c * h * w + y0 * w + x0)
+                    cell = offset(cells, c * h * w + y0 * w + x0)
+                    a, b, d, e = plane[0], plane[1], plane[w], plane[w + 1]
+                    upper, lower = wy0 * g, wy1 * g
+                    cell[0] += upper * wx0
+                    cell[1] += upper * wx1
+                    cell[w] += lower * wx0
+                    cell[w + 1] += lower * wx1
+                    along_x += g * ((b - a) * wy0 + (e - d) * wy1)
+                    along_y += g * ((d - a) * wx0 + (e - b) * wx1)
+                    continue
+                plane, cell = offset(planes, c * h * w), offset(cells, c * h * w)
                 a, b, d, e = zero, zero, zero, zero
                 if y0 >= 0:
                     if x0 >= 0:

@@ -1,0 +1,108 @@
+"""Kernels that stand in for NumPy's: powers to the last digits, broadcasting, joining."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fx
+from fx import limits
+from fx.backends.cpu import elementwise, shape
+from fx.backends.cpu.formulas import Elements
+from fx.primitive import registry
+
+SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e-30, -1e-30, 1e30, -1e20, 3e38, 1e-40]
+# ulps that a power may be off in float64; float32 goes by float64
+ROUNDED = {2.0: 0.501, 3.0: 1.5, -1.0: 0.501, -2.0: 2.0, 0.5: 0.501, 4.0: 1.1, -3.0: 1.2}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("number", [0.0, 1.0, 2.0, 3.0, -1.0, -2.0, 0.5, 4.0, -3.0])
+@pytest.mark.parametrize("axes", [(), (1,)])
+def test_powers(number, dtype, axes):
+    rng = np.random.default_rng(0)
+    wide = np.exp(rng.uniform(-1, 1, 2000) * (700.0 if dtype is np.float64 else 80.0))
+    with np.errstate(all="ignore"):
+        x = np.concatenate([SPECIAL, rng.normal(size=2000), wide, -wide]).astype(dtype)
+        want = np.power(x.astype(np.longdouble), np.longdouble(number))
+        rounded = want.astype(dtype)
+        got = elementwise.power(x, np.full(axes, number, dtype))
+    assert got.dtype == dtype and got.shape == x.shape
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(rounded))
+    special = ~np.isfinite(rounded) | (rounded == 0)
+    np.testing.assert_array_equal(got[special], rounded[special])
+    known = ~np.isnan(rounded)
+    np.testing.assert_array_equal(np.signbit(got[known]), np.signbit(rounded[known]))
+    unit = np.spacing(np.abs(rounded[~special]))
+    off = np.abs(got[~special].astype(np.longdouble) - want[~special]) / unit
+    assert off.max(initial=0.0) <= (ROUNDED.get(number, 0.0) if dtype is np.float64 else 0.51)
+
+
+def test_negative_bases_have_powers_of_whole_numbers():
+    x = np.array([-2.0, -1.5, 3.0] * 10)
+    y = np.array([3.0, 2.5, -2.0] * 10)
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(elementwise.power(x, y), np.power(x, y), rtol=4e-16)
+
+
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide", "maximum", "minimum"])
+@pytest.mark.parametrize("shapes", [
+    ((40, 600), (600,)), ((300, 100), (300, 1)), ((300, 1), (100,)), ((200,), (200, 1)),
+    ((2, 3, 100, 70), (3, 1, 1)), ((1, 200), (200, 1)), ((40, 600), (1,)), ((40, 600), ()),
+])  # fmt: skip
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+def test_arrays_broadcast_as_in_numpy(name, shapes, dtype):
+    rng = np.random.default_rng(0)
+    x, y = (rng.normal(size=s) * 9 for s in shapes)
+    if name == "divide" and dtype is np.int64:
+        pytest.skip("the function before it promotes integers")
+    x, y = np.asarray(x, dtype), np.asarray(y, dtype)
+    for which in (limits.normal(), limits.tiny()):
+        with which:
+            got = elementwise.of_many(name)(x, y)
+        want = getattr(np, name)(x, y)
+        assert got.dtype == want.dtype
+        if name == "divide":
+            np.testing.assert_allclose(got, want, rtol=2 * np.finfo(dtype).eps)
+        else:
+            np.testing.assert_array_equal(got, want)
+
+
+def test_arrays_that_do_not_broadcast_are_refused():
+    with pytest.raises(ValueError, match="broadcast"):
+        elementwise.of_many("add")(np.zeros((200, 300)), np.zeros(200))
+
+
+@pytest.mark.parametrize("call", [lambda x, y: x + y, fx.add, registry["add"]])
+def test_bind_takes_the_kernel_of_many(call, monkeypatch):
+    asked = []
+    compiled = Elements.__call__
+    monkeypatch.setattr(Elements, "__call__", lambda *a: asked.append(1) or compiled(*a))
+    with limits.normal():
+        assert call(fx.ones((200, 300)), fx.ones(300)).shape == (200, 300)
+        assert asked == [1]
+        call(fx.ones((200, 300)), fx.ones((200, 300)))
+        call(fx.ones((20, 30)), fx.ones(30))
+        assert asked == [1]
+    with pytest.raises(fx.errors.ShapeError, match="do not broadcast"):
+        call(fx.ones((200, 300)), fx.ones(200))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8, np.bool_, np.float16])
+@pytest.mark.parametrize("shapes, axis", [
+    ([(300, 40), (300, 2)], 1), ([(70, 3, 50), (70, 1, 50), (70, 3, 50)], 1),
+    ([(70, 3, 50), (70, 3, 1)], 2), ([(9000, 1), (9000, 1)], 1), ([(300, 40), (300, 0)], 1),
+])  # fmt: skip
+def test_arrays_are_joined_as_in_numpy(shapes, axis, dtype):
+    rng = np.random.default_rng(0)
+    arrays = [(rng.normal(size=s) * 9).astype(dtype) for s in shapes]
+    turned = [arrays[0][::-1], *arrays[1:]]
+    for which in (limits.normal(), limits.tiny()):
+        with which:
+            for given in (arrays, arrays[::-1], turned):
+                found = shape.concatenate(*given, axis=axis)
+                want = np.concatenate(given, axis)
+                np.testing.assert_array_equal(found, want)
+                assert found.dtype == want.dtype and found.flags.c_contiguous
+    with pytest.raises(ValueError, match="must match exactly"):
+        shape.concatenate(arrays[0], arrays[0][1:], axis=axis)
