@@ -15,8 +15,8 @@ from pathlib import Path
 
 GROUPS = frozenset(
     (
-        "functions", "histogram", "lanes", "lapack", "order", "planes", "rejection",
-        "resampling", "scatter", "shuffle", "spectral", "windows",
+        "elimination", "functions", "histogram", "lapack", "order", "planes", "rejection",
+        "resampling", "scatter", "shuffle", "spectral", "triangles", "windows",
     )
 )  # fmt: skip
 

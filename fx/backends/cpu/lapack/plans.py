@@ -76,32 +76,45 @@ def _flops(char: str) -> float:
     return {"f": 0.03, "d": 0.06, "F": 0.12, "D": 0.24}[char]
 
 
-def _in_lanes(a: Any, name: str, words: Any, sides: int, price: float) -> Plan | None:
-    """A kernel of ``irregular/lanes.py``, where matrices are small, real and many.
+def _in_lanes(
+    a: Any, name: str, words: Any, vectors: int, price: float, group: str, *more: int
+) -> Plan | None:
+    """A kernel for the lanes of vectors, where matrices are small, real and many.
 
     Args:
         words: what it takes before the number of matrices.
-        sides: columns besides those of the matrix.
+        vectors: scratch memory.
         price: nanoseconds of a matrix in float32.
+        more: bytes of other scratch memory.
     """
     n, count, width = a.shape[-1], prod(a.shape[:-2]), 64 // a.dtype.itemsize
     if n > _MOST_IN_LANES or count < width // 2 or a.dtype.kind == "c":
         return None
-    size = -(-n // 4) * 4
-    room = 64 * size * (size + -(-sides // 4) * 4)
-    words = (*words, count, scratch(0), *_ROOM)
-    tasks = -(-count // width)
-    return Plan(name, a.dtype.char, tasks, 16 * price, words, (room,), "lanes")
+    areas = (64 * vectors, *more)
+    words = (*words, count, *[scratch(i) for i in range(len(areas))], *_ROOM)
+    return Plan(name, a.dtype.char, -(-count // width), 16 * price, words, areas, group)
 
 
 _MOST_IN_LANES = 64  # rows
 
 
+def _up(n: int) -> int:
+    """The next multiple of 4."""
+    return -(-n // 4) * 4
+
+
+def _eliminated(a: Any, name: str, words: Any, sides: int, price: float, *more: int) -> Plan | None:
+    """A kernel of ``irregular/elimination.py``, of matrices with so many right sides."""
+    size = _up(a.shape[-1])
+    vectors = 2 * size * (size + _up(sides) + 1) + size + 2
+    return _in_lanes(a, name, words, vectors, price, "elimination", *more)
+
+
 def cholesky(a: Any) -> Plan:
     """a (*B, n, n) -> lower factors, info (*B)."""
     n, char = a.shape[-1], a.dtype.char
-    words = (read(0), write(0), write(1), n)
-    found = _in_lanes(a, "cholesky", words, 0, 3 * n * n + n**3 / 50)
+    words: tuple[Any, ...] = (read(0), write(0), write(1), n)
+    found = _in_lanes(a, "cholesky", words, _up(n) ** 2, n * n / 4 + n**3 / 50, "triangles")
     if found is not None:
         return found
     words = (*words, routine("potrf", char), THREADS)
@@ -117,7 +130,13 @@ def triangular_solve(
         read(0), read(1), write(0), m, k, left, lower, transposed, unit,
         routine("trsm", char), THREADS,
     )  # fmt: skip
-    price = 300 + m * k * a.shape[-1] * _flops(char)
+    n, sides = a.shape[-1], k if left else m
+    vectors = _up(n) * (_up(n) + _up(sides))
+    in_lanes, price = words[:-2], n * n / 4 + n * _up(sides) * (n / 40 + 0.2)
+    found = _in_lanes(a, "triangular_solve", in_lanes, vectors, price, "triangles")
+    if found is not None and sides <= n:
+        return found
+    price = 300 + m * k * n * _flops(char)
     return Plan("triangular_solve", char, prod(b.shape[:-2]), price, words)
 
 
@@ -149,8 +168,9 @@ def solve(a: Any, b: Any) -> Plan:
     """a (*B, n, n), b (*B, n, k) -> x as b, info (*B)."""
     (n, k), char = b.shape[-2:], a.dtype.char
     words = (read(0), read(1), write(0), write(1), n, k)
-    found = _in_lanes(a, "solve", words, k, 6 * n * n + 3 * n * k + n * n * (n + k) / 20)
-    if found is not None and k <= n:
+    price = n * (n + k) / 2 + n * n * (n + k) / 30
+    found = _eliminated(a, "solve", words, k, price) if k <= n else None
+    if found is not None:
         return found
     words = (*words, *_work("gesv", char))
     price = 500 + n * n * (0.7 * n + k) * _flops(char)
@@ -160,8 +180,8 @@ def solve(a: Any, b: Any) -> Plan:
 def inv(a: Any) -> Plan:
     """a (*B, n, n) -> x as a, info (*B)."""
     n, char = a.shape[-1], a.dtype.char
-    words = (read(0), write(0), write(1), n)
-    found = _in_lanes(a, "inv", words, n, 8 * n * n + n**3 / 12)
+    words: tuple[Any, ...] = (read(0), write(0), write(1), n)
+    found = _eliminated(a, "inv", words, 0, n * n + n**3 / 12)
     if found is not None:
         return found
     words = (*words, *_work("gesv", char))
@@ -171,18 +191,22 @@ def inv(a: Any) -> Plan:
 
 def slogdet(a: Any) -> Plan:
     """a (*B, n, n) -> signs (*B), real logarithms (*B)."""
-    n, char = a.shape[-1], a.dtype.char
-    words = (read(0), write(0), write(1), n, *_work("getrf", char))
-    return Plan(
-        "slogdet", char, prod(a.shape[:-2]), _of_lu(n, char), words, _bytes(a, n * n + n + 2)
-    )
+    return _determined("slogdet", a, read(0), write(0), write(1))
 
 
 def det(a: Any) -> Plan:
     """a (*B, n, n) -> (*B)."""
+    return _determined("det", a, read(0), write(0))
+
+
+def _determined(name: str, a: Any, *words: Any) -> Plan:
     n, char = a.shape[-1], a.dtype.char
-    words = (read(0), write(0), n, *_work("getrf", char))
-    return Plan("det", char, prod(a.shape[:-2]), _of_lu(n, char), words, _bytes(a, n * n + n + 2))
+    found = _eliminated(a, name, (*words, n), 0, n * n / 2 + n**3 / 30, 64)
+    if found is not None:
+        return found
+    words = (*words, n, *_work("getrf", char))
+    areas = _bytes(a, n * n + n + 2)
+    return Plan(name, char, prod(a.shape[:-2]), _of_lu(n, char), words, areas)
 
 
 def _of_lu(n: int, char: str) -> float:
