@@ -69,11 +69,13 @@ def _svd(m: Any, a: Any) -> Any:
 
 
 def _solve_loss(m: Any, a: Any, b: Any) -> Any:
-    return (m.linalg.solve(a, b) ** 2).sum()
+    x = m.linalg.solve(a, b)
+    return (x * x).sum()
 
 
 def _cholesky_loss(m: Any, a: Any) -> Any:
-    return (m.linalg.cholesky(a) ** 3).sum()
+    x = m.linalg.cholesky(a)
+    return (x * x * x).sum()
 
 
 # name: what it is, what it does, its matrices, columns of right sides, what is compared
