@@ -15,7 +15,7 @@ from pathlib import Path
 
 GROUPS = frozenset(
     (
-        "elimination", "functions", "histogram", "lapack", "order", "planes", "rejection",
+        "elimination", "functions", "histogram", "lapack", "order", "planes", "reflections", "rejection",
         "resampling", "scatter", "shuffle", "spectral", "triangles", "windows",
     )
 )  # fmt: skip

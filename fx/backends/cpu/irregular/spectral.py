@@ -63,30 +63,37 @@ def _adjoint(x, n):
         x[i * n + i] = np.conj(x[i * n + i])
 
 
+@inline
+def qr_of(x, q, r, m, n, k, gelqf, orglq, size, given, info):
+    """x (m, n) -> q (m, k), r (k, n). ``given`` holds a matrix, min(m, n) and ``size`` elements."""
+    few = min(m, n)
+    tau = offset(given, m * n)
+    more = offset(tau, few)
+    copied(x, given, m * n)
+    call(gelqf, (n, m, given, n, tau, more, size, info))
+    for i in range(k):
+        for j in range(n):
+            r[i * n + j] = given[i * n + j] if i <= j else like(x, 0.0)
+    for j in range(m):
+        for i in range(k):
+            q[i + k * j] = given[i + n * j] if i < few else like(x, 0.0)
+    call(orglq, (k, m, few, q, k, tau, more, size, info))
+
+
 # fmt: off
 def qr(
     begin, end, x: ARRAY, q: ARRAY, r: ARRAY, m: INT, n: INT, k: INT, gelqf: INT, orglq: INT,
     size: INT, work: ARRAY, status: INT32S, room: INT, chunk: INT, threads: INT64S,
 ):
     # fmt: on
-    """x (m, n) -> q (m, k), r (k, n). ``work`` holds a matrix, min(m, n) and ``size`` elements."""
-    few = min(m, n)
+    """As ``qr_of``; a task is a matrix."""
     given, info = own_part(work, begin, room, chunk), own_part(status, begin, room, chunk)
-    tau = offset(given, m * n)
-    more = offset(tau, few)
     enter(threads)
     for t in range(begin, end):
-        copied(offset(x, t * m * n), given, m * n)
-        call(gelqf, (n, m, given, n, tau, more, size, info))
-        out = offset(r, t * k * n)
-        for i in range(k):
-            for j in range(n):
-                out[i * n + j] = given[i * n + j] if i <= j else like(x, 0.0)
-        out = offset(q, t * m * k)
-        for j in range(m):
-            for i in range(k):
-                out[i + k * j] = given[i + n * j] if i < few else like(x, 0.0)
-        call(orglq, (k, m, few, out, k, tau, more, size, info))
+        qr_of(
+            offset(x, t * m * n), offset(q, t * m * k), offset(r, t * k * n), m, n, k, gelqf,
+            orglq, size, given, info,
+        )  # fmt: skip
     leave(threads)
 
 

@@ -87,8 +87,8 @@ def _in_lanes(
         price: nanoseconds of a matrix in float32.
         more: bytes of other scratch memory.
     """
-    n, count, width = a.shape[-1], prod(a.shape[:-2]), 64 // a.dtype.itemsize
-    if n > _MOST_IN_LANES or count < width // 2 or a.dtype.kind == "c":
+    most, count, width = max(a.shape[-2:]), prod(a.shape[:-2]), 64 // a.dtype.itemsize
+    if most > _MOST_IN_LANES or count < width // 2 or a.dtype.kind == "c":
         return None
     areas = (64 * vectors, *more)
     words = (*words, count, *[scratch(i) for i in range(len(areas))], *_ROOM)
@@ -234,8 +234,13 @@ def qr(a: Any, *, full: bool) -> Plan:
     words = (
         read(0), write(0), write(1), m, n, k, routine("gelqf", char), routine("orglq", char), size,
     )  # fmt: skip
+    areas = a.dtype.itemsize * (m * n + few + size), 4
+    vectors, price = m * (n + k + 2) + few + 1, m * (n + k) / 2 + m * n * few / 10
+    found = _in_lanes(a, "qr", (*words, THREADS), vectors, price, "reflections", *areas)
+    if found is not None:
+        return found
     price = 600 + 2 * m * n * few * _flops(char)
-    return _spectral(a, "qr", price, words, a.dtype.itemsize * (m * n + few + size), 4)
+    return _spectral(a, "qr", price, words, *areas)
 
 
 _BLOCK = 32  # columns that LAPACK takes at once
