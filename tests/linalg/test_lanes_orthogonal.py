@@ -1,4 +1,4 @@
-"""Orthogonal factors of many small real matrices, which are found side by side in vectors' lanes."""
+"""QR, eigenvalues and singular values of many small matrices, which are found side by side."""
 
 import numpy as np
 import pytest
@@ -46,3 +46,64 @@ def test_qr_of_what_is_not_finite_touches_no_neighbour():
     for g, w in zip(got, want):
         assert np.array_equal(g.numpy()[others], w.numpy()[others])
     assert np.isnan(got[0].numpy()[3]).any() and np.isnan(got[0].numpy()[7]).any()
+
+
+def symmetric(n, dtype):
+    """A stack of symmetric matrices of all kinds."""
+    a = numbers((40, n, n), dtype)
+    a = a + a.swapaxes(1, 2)
+    eye = np.eye(n, dtype=dtype)
+    q = np.linalg.qr(numbers((n, n), "float64", 3))[0]
+    grades = 10.0 ** -np.linspace(0, 12, n)
+    a[0], a[1], a[2], a[3] = 0.0, eye, 1.0, np.diag(np.arange(n))
+    a[4], a[5], a[6] = a[4] * 1e-30, a[5] * 1e30, np.diag(grades)
+    a[7], a[8] = (q * grades) @ q.T, (q * np.sign(np.arange(n) - n // 2 + 0.5)) @ q.T
+    a[9] = 2 * eye - np.eye(n, k=1) - np.eye(n, k=-1)
+    a[10] = np.outer(grades, grades)
+    a[11] = np.diag(np.abs(np.arange(n) - n // 2)) + np.eye(n, k=1) + np.eye(n, k=-1)  # Wilkinson
+    a[12] = eye + 1e-6 * a[12]
+    return ((a + a.swapaxes(1, 2)) / 2).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [1, 2, 3, 8, 17, 40, 64])
+def test_eigenvalues_are_as_exact_as_those_of_lapack(dtype, n):
+    a = symmetric(n, dtype)
+    exact = np.linalg.eigvalsh(a.astype(float))
+    size = np.abs(a).max((1, 2), keepdims=True).astype(float) * n**0.5 + 1e-300
+    eps = np.finfo(dtype).eps
+    lapack = one_by_one(lambda a: fx.linalg.eigh(a)[0], a)
+    for wrap in (lambda f: f, fx.jit):
+        w, v = (x.numpy() for x in wrap(fx.linalg.eigh)(fx.asarray(a)))
+        alone = wrap(fx.linalg.eigvalsh)(fx.asarray(a)).numpy()
+        for values in (w, alone):
+            ours, theirs = (np.abs(x - exact).max(1) / size[:, 0, 0] for x in (values, lapack))
+            assert (np.diff(values, axis=1) >= 0).all()
+            assert ours.max() < 3 * max(theirs.max(), eps)
+        wide = v.astype(float)
+        apart = np.abs(a @ wide - wide * w[:, None]).max((1, 2)) / size[:, 0, 0]
+        unit = np.abs(wide.swapaxes(1, 2) @ wide - np.eye(n)).max((1, 2))
+        assert apart.max() < 10 * n**0.5 * eps and unit.max() < 10 * n**0.5 * eps
+
+
+def test_of_symmetric_matrices_the_lower_triangle_is_read():
+    a = symmetric(7, "float64")
+    want = fx.linalg.eigh(fx.asarray(a))
+    got = fx.linalg.eigh(fx.asarray(np.tril(a) + np.triu(np.full((7, 7), np.nan), 1)))
+    for g, w in zip(got, want):
+        assert np.array_equal(g.numpy(), w.numpy())
+
+
+@pytest.mark.parametrize("n", [3, 9])
+def test_eigenvalues_of_what_is_not_finite_are_nan_and_touch_no_neighbour(n):
+    a = symmetric(n, "float32")
+    want = fx.linalg.eigh(fx.asarray(a))
+    a[20, n - 1, 0], a[30, 1, 1] = np.nan, np.inf
+    got = fx.linalg.eigh(fx.asarray(a))
+    others = [i for i in range(40) if i not in (20, 30)]
+    for g, w in zip(got, want):
+        assert np.array_equal(g.numpy()[others], w.numpy()[others])
+        assert np.isnan(g.numpy()[[20, 30]]).all()
+    part = fx.linalg.eigh(fx.asarray(a[3:20]))
+    for g, w in zip(part, want):
+        assert np.array_equal(g.numpy(), w.numpy()[3:20])

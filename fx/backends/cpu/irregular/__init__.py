@@ -15,8 +15,9 @@ from pathlib import Path
 
 GROUPS = frozenset(
     (
-        "elimination", "functions", "histogram", "lapack", "order", "planes", "reflections", "rejection",
-        "resampling", "scatter", "shuffle", "spectral", "triangles", "windows",
+        "elimination", "functions", "histogram", "lapack", "order", "planes", "reflections",
+        "rejection", "resampling", "scatter", "shuffle", "spectral", "symmetric", "triangles",
+        "windows",
     )
 )  # fmt: skip
 

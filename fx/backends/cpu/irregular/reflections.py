@@ -1,7 +1,7 @@
 """Reflections of many small real matrices, side by side in the lanes of vectors: QR.
 
-A reflector 1 - tau v v' has v_j = 1, and the rest of v below it in a column of the matrix that it
-clears, as LAPACK's. Where squares are too small or too large, or not finite, LAPACK gets the matrix.
+A reflector 1 - tau v v' is as LAPACK's: it has v_j = 1, and the rest of v below it in a column of
+the matrix that it clears. A matrix whose squares are too small, too large or not finite LAPACK gets.
 """
 
 from fx.backends.cpu.irregular.elimination import stride

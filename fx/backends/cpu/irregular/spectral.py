@@ -98,10 +98,9 @@ def qr(
 
 
 # fmt: off
-def eigh(
-    begin, end, x: ARRAY, w: PARTS, v: ARRAY, info: INT32S, n: INT, vectors: INT, syevd: INT,
-    size: INT, reals: INT, integers: INT, work: ARRAY, parts: PARTS, places: INT32S, room: INT,
-    chunk: INT, threads: INT64S,
+@inline
+def eigh_of(
+    x, w, v, status, n, vectors, syevd, size, reals, integers, more, middle, counts
 ):
     # fmt: on
     """Of the lower triangle of x (n, n) the eigenvalues w (n), and if told the eigenvectors v.
@@ -109,29 +108,42 @@ def eigh(
     Of scratch so many elements, real numbers where they are complex, and integers; without
     vectors a matrix (n, n) before the elements.
     """
-    first = own_part(work, begin, room, chunk)
-    more = first if vectors else offset(first, n * n)
-    middle, counts = own_part(parts, begin, room, chunk), own_part(places, begin, room, chunk)
+    a = v if vectors else more
+    more = more if vectors else offset(more, n * n)
     kind = _V if vectors else _N
+    copied(x, a, n * n)
+    status[0] = 0
+    sound = finite(x, n, n, True)
+    if sound:
+        if width_of(x) == width_of(w):
+            call(syevd, (kind, _U, n, a, n, w, more, size, counts, integers, status))
+        else:
+            call(syevd, (
+                kind, _U, n, a, n, w, more, size, middle, reals, counts, integers, status,
+            ))  # fmt: skip
+    if not sound or status[0] != 0:
+        filled(w, n, np.nan)
+        filled(a, n * n, np.nan)
+    elif vectors:
+        _adjoint(a, n)
+
+
+# fmt: off
+def eigh(
+    begin, end, x: ARRAY, w: PARTS, v: ARRAY, info: INT32S, n: INT, vectors: INT, syevd: INT,
+    size: INT, reals: INT, integers: INT, work: ARRAY, parts: PARTS, places: INT32S, room: INT,
+    chunk: INT, threads: INT64S,
+):
+    # fmt: on
+    """As ``eigh_of``; a task is a matrix."""
+    more = own_part(work, begin, room, chunk)
+    middle, counts = own_part(parts, begin, room, chunk), own_part(places, begin, room, chunk)
     enter(threads)
     for t in range(begin, end):
-        given, values, status = offset(x, t * n * n), offset(w, t * n), offset(info, t)
-        a = offset(v, t * n * n) if vectors else first
-        copied(given, a, n * n)
-        status[0] = 0
-        sound = finite(given, n, n, True)
-        if sound:
-            if width_of(x) == width_of(w):
-                call(syevd, (kind, _U, n, a, n, values, more, size, counts, integers, status))
-            else:
-                call(syevd, (
-                    kind, _U, n, a, n, values, more, size, middle, reals, counts, integers, status,
-                ))
-        if not sound or status[0] != 0:
-            filled(values, n, np.nan)
-            filled(a, n * n, np.nan)
-        elif vectors:
-            _adjoint(a, n)
+        eigh_of(
+            offset(x, t * n * n), offset(w, t * n), offset(v, t * n * n if vectors else 0),
+            offset(info, t), n, vectors, syevd, size, reals, integers, more, middle, counts,
+        )  # fmt: skip
     leave(threads)
 
 

@@ -239,6 +239,20 @@ def size_of(_context, x):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
+def power_below(_context, x):  # type: ignore[no-untyped-def]
+    """The largest power of 2 that is not above x > 0: its exponent's bits."""
+
+    def emit(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        wide = x.dtype.bitwidth
+        kind = ir.VectorType(ir.IntType(wide), x.count)
+        mask = 0x7F800000 if wide == 32 else 0x7FF0000000000000
+        bits = builder.and_(builder.bitcast(args[0], kind), ir.Constant(kind, [mask] * x.count))
+        return builder.bitcast(bits, args[0].type)
+
+    return x(x), emit
+
+
+@intrinsic
 def with_sign(_context, x, y):  # type: ignore[no-untyped-def]
     """x with the sign of y."""
     return x(x, y), _called("copysign", 2)

@@ -258,9 +258,16 @@ def _eigh(a: Any, vectors: bool) -> Plan:
     words = (
         read(0), *outs, n, vectors, routine("syevd", char), size, reals, integers,
     )  # fmt: skip
-    price = 1500 + 400 * n + (9 if vectors else 3) * n**3 * _flops(char)
     extra = 0 if vectors else n * n
     areas = (a.dtype.itemsize * (size + extra), a.dtype.itemsize * reals, 4 * integers)
+    in_lanes = (*words[:-2], integers, THREADS)
+    price = 20 * n * n + (0.3 if vectors else 0.1) * n**3
+    found = _in_lanes(
+        a, "eigh", in_lanes, 2 * n * (n + 1) + 7 * n + 2, price, "symmetric", areas[0], areas[2]
+    )
+    if found is not None:
+        return found
+    price = 1500 + 400 * n + (9 if vectors else 3) * n**3 * _flops(char)
     return _spectral(a, "eigh", price, words, *areas)
 
 
