@@ -1,5 +1,7 @@
 """QR, eigenvalues and singular values of many small matrices, which are found side by side."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -23,9 +25,10 @@ def odd(shape, dtype):
 def test_qr_is_that_of_lapack(dtype, m, n):
     a = odd((20, m, n), dtype)
     for mode in ("reduced", "complete"):
-        want = [one_by_one(lambda a, i=i: fx.linalg.qr(a, mode=mode)[i], a) for i in (0, 1)]
+        factored = partial(fx.linalg.qr, mode=mode)
+        want = [np.stack(of) for of in zip(*[factored(fx.asarray(x)) for x in a], strict=True)]
         for wrap in (lambda f: f, fx.jit):
-            q, r = wrap(lambda a: fx.linalg.qr(a, mode=mode))(fx.asarray(a))
+            q, r = wrap(factored)(fx.asarray(a))
             for i in range(len(a)):
                 size = max(np.abs(a[i]).max(), 1e-30)
                 close(r.numpy()[i] / size, want[1][i] / size, dtype, 10)
@@ -107,3 +110,51 @@ def test_eigenvalues_of_what_is_not_finite_are_nan_and_touch_no_neighbour(n):
     part = fx.linalg.eigh(fx.asarray(a[3:20]))
     for g, w in zip(part, want):
         assert np.array_equal(g.numpy(), w.numpy()[3:20])
+
+
+@pytest.mark.parametrize("n", [3, 8])
+def test_vectors_have_the_signs_of_those_that_are_found_alone(n):
+    a = numbers((20, n, n), "float64")
+    b = a + a.swapaxes(1, 2)
+    b[3], a[3] = b[3] * 1e-320, a[3] * 1e-320  # which LAPACK gets
+    for function, x in ((fx.linalg.eigh, b), (fx.linalg.svd, a)):
+        found = function(fx.asarray(x))
+        for i in (0, 1, 3, 19):
+            for got, want in zip(found, function(fx.asarray(x[i])), strict=True):
+                close(got[i], want, "float64", 20)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("m, n", [(1, 1), (2, 2), (3, 2), (8, 8), (5, 9), (33, 17), (64, 64)])
+def test_singular_values_are_as_exact_as_those_of_lapack(dtype, m, n):
+    a, few = np.concatenate([odd((20, m, n), dtype), numbers((20, m, n), dtype, 5)]), min(m, n)
+    low = numbers((m, 1), dtype) @ numbers((1, n), dtype, 1)
+    a[30], a[31] = low, low + 1e-3 * a[31]
+    a[32] = np.eye(m, n) + np.eye(m, n, k=1)
+    a[33] = np.eye(m, n) * 10.0 ** -np.linspace(0, 12, n)
+    exact = np.linalg.svd(a.astype(float), compute_uv=False)
+    size = np.maximum(exact[:, 0], 1e-300)
+    eps, room = np.finfo(dtype).eps, 10 * max(m, n) ** 0.5
+    lapack = one_by_one(lambda a: fx.linalg.svd(a)[1], a)
+    for wrap in (lambda f: f, fx.jit):
+        reduced = wrap(lambda a: fx.linalg.svd(a, full_matrices=False))(fx.asarray(a))
+        u, s, vh = (x.numpy().astype(float) for x in reduced)
+        alone = wrap(fx.linalg.svdvals)(fx.asarray(a)).numpy()
+        for values in (s, alone):
+            ours, theirs = (np.abs(x - exact).max(1) / size for x in (values, lapack))
+            assert (values >= 0).all() and (np.diff(values, axis=1) <= 0).all()
+            assert ours.max() < 3 * max(theirs.max(), 2 * eps)
+        apart = np.abs((u * s[:, None]) @ vh - a).max((1, 2)) / size
+        assert apart.max() < room * eps
+        for q in (u.swapaxes(1, 2) @ u, vh @ vh.swapaxes(1, 2)):
+            assert np.abs(q - np.eye(few)).max() < room * eps
+
+
+def test_singular_values_of_what_is_not_finite_touch_no_neighbour():
+    a = numbers((20, 6, 4), "float64")
+    want = fx.linalg.svdvals(fx.asarray(a)).numpy()
+    a[3, 2, 1], a[7, 0, 0] = np.nan, np.inf
+    with pytest.raises(fx.errors.LinAlgError, match="Batch element 3"):
+        fx.linalg.svdvals(fx.asarray(a))
+    part = fx.linalg.svdvals(fx.asarray(np.delete(a, (3, 7), 0))).numpy()
+    assert np.array_equal(part, np.delete(want, (3, 7), 0))

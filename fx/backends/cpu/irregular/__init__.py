@@ -16,8 +16,8 @@ from pathlib import Path
 GROUPS = frozenset(
     (
         "elimination", "functions", "histogram", "lapack", "order", "planes", "reflections",
-        "rejection", "resampling", "scatter", "shuffle", "spectral", "symmetric", "triangles",
-        "windows",
+        "rejection", "resampling", "scatter", "shuffle", "singular", "spectral", "symmetric",
+        "triangles", "windows",
     )
 )  # fmt: skip
 

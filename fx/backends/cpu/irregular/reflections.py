@@ -1,7 +1,8 @@
 """Reflections of many small real matrices, side by side in the lanes of vectors: QR.
 
-A reflector 1 - tau v v' is as LAPACK's: it has v_j = 1, and the rest of v below it in a column of
-the matrix that it clears. A matrix whose squares are too small, too large or not finite LAPACK gets.
+A reflector 1 - tau v v' is as LAPACK's: the first element of v is 1, and the others lie in the
+column or the row that it clears. LAPACK gets a matrix whose squares are too small, too large or not
+finite.
 """
 
 from fx.backends.cpu.irregular.elimination import stride
@@ -28,63 +29,62 @@ def at(s, i):
 
 
 @inline
-def reflector(s, row, step, begin, m):
-    """What makes column ``step`` of s (m, columns) zero below row ``begin``.
+def reflector(x, step, count):
+    """What makes a column of ``count`` vectors, ``step`` apart, zero below the first one.
 
     The rest of v is put there, and what is left above it. Returns tau, the sum of the squares, and
     where there is nothing to be cleared.
     """
-    one, none = spread(s, 1.0), spread(s, 0.0)
-    place = at(s, begin * row + step)
-    alpha = read(place)
+    one, none = spread(x, 1.0), spread(x, 0.0)
+    alpha = read(x)
     total, sizes = none, none
-    for i in range(begin + 1, m):
-        x = read(at(s, i * row + step))
-        total, sizes = total + x * x, sizes + size_of(x)
+    for i in range(1, count):
+        y = read(at(x, i * step))
+        total, sizes = total + y * y, sizes + size_of(y)
     total = total + alpha * alpha
     clean = sizes == none
     beta = pick(clean, alpha, none - with_sign(root(total), alpha))
     tau = pick(clean, none, (beta - alpha) / beta)
     scale = pick(clean, none, one / (alpha - beta))
-    write(place, beta)
-    for i in range(begin + 1, m):
-        x = at(s, i * row + step)
-        write(x, read(x) * scale)
+    write(x, beta)
+    for i in range(1, count):
+        place = at(x, i * step)
+        write(place, read(place) * scale)
     return tau, total, clean
 
 
 @inline
-def reflected(s, row, step, begin, m, tau, t, t_row, first, last):
-    """Columns of t from ``first`` to ``last`` behind a reflector in column ``step`` of s."""
-    fours = last - (last - first) % 4
-    for c in range(first, fours, 4):
-        top = at(t, begin * t_row + c)
-        w0, w1, w2, w3 = read(top), read(at(top, 1)), read(at(top, 2)), read(at(top, 3))
-        for i in range(begin + 1, m):
-            v, x = read(at(s, i * row + step)), at(t, i * t_row + c)
-            w0, w1 = w0 + v * read(x), w1 + v * read(at(x, 1))
-            w2, w3 = w2 + v * read(at(x, 2)), w3 + v * read(at(x, 3))
+def reflected(v, step, count, tau, t, row, column, columns):
+    """t (count, columns) behind a reflector, whose v stands ``step`` apart; steps in vectors."""
+    fours = columns - columns % 4
+    for c in range(0, fours, 4):
+        top = at(t, c * column)
+        w0, w1 = read(top), read(at(top, column))
+        w2, w3 = read(at(top, 2 * column)), read(at(top, 3 * column))
+        for i in range(1, count):
+            f, x = read(at(v, i * step)), at(top, i * row)
+            w0, w1 = w0 + f * read(x), w1 + f * read(at(x, column))
+            w2, w3 = w2 + f * read(at(x, 2 * column)), w3 + f * read(at(x, 3 * column))
         w0, w1, w2, w3 = w0 * tau, w1 * tau, w2 * tau, w3 * tau
-        write(top, read(top) - w0)
-        write(at(top, 1), read(at(top, 1)) - w1)
-        write(at(top, 2), read(at(top, 2)) - w2)
-        write(at(top, 3), read(at(top, 3)) - w3)
-        for i in range(begin + 1, m):
-            v, x = read(at(s, i * row + step)), at(t, i * t_row + c)
-            write(x, read(x) - v * w0)
-            write(at(x, 1), read(at(x, 1)) - v * w1)
-            write(at(x, 2), read(at(x, 2)) - v * w2)
-            write(at(x, 3), read(at(x, 3)) - v * w3)
-    for c in range(fours, last):
-        top = at(t, begin * t_row + c)
+        for i in range(count):
+            f, x = read(at(v, i * step)) if i else spread(v, 1.0), at(top, i * row)
+            write(x, read(x) - f * w0)
+            x = at(x, column)
+            write(x, read(x) - f * w1)
+            x = at(x, column)
+            write(x, read(x) - f * w2)
+            x = at(x, column)
+            write(x, read(x) - f * w3)
+    for c in range(fours, columns):
+        top = at(t, c * column)
         w0 = read(top)
-        for i in range(begin + 1, m):
-            w0 = w0 + read(at(s, i * row + step)) * read(at(t, i * t_row + c))
+        for i in range(1, count):
+            w0 = w0 + read(at(v, i * step)) * read(at(top, i * row))
         w0 = w0 * tau
         write(top, read(top) - w0)
-        for i in range(begin + 1, m):
-            x = at(t, i * t_row + c)
-            write(x, read(x) - read(at(s, i * row + step)) * w0)
+        for i in range(1, count):
+            x = at(top, i * row)
+            write(x, read(x) - read(at(v, i * step)) * w0)
 
 
 @inline
@@ -117,15 +117,17 @@ def qr(
         packed(a, s, first, count, m, n, m, row)
         outside = none
         for j in range(few):
-            tau, total, clean = reflector(s, row, j, j, m)
+            corner = at(s, j * (row + 1))
+            tau, total, clean = reflector(corner, row, m - j)
             write(at(taus, j), tau)
             fine = clean | ((total > low) & (total < high))
             outside = pick(fine, outside, one)
-            reflected(s, row, j, j, m, tau, s, row, j + 1, n)
+            reflected(corner, row, m - j, tau, at(corner, 1), row, 1, n - j - 1)
         identity(t, side, m, k)
         for step in range(few):
             j = few - 1 - step
-            reflected(s, row, j, j, m, read(at(taus, j)), t, side, j, k)
+            corner, inner = at(s, j * (row + 1)), at(t, j * (side + 1))
+            reflected(corner, row, m - j, read(at(taus, j)), inner, side, 1, k - j)
         for i in range(k):
             for j in range(min(i, n)):
                 write(at(s, i * row + j), none)

@@ -97,6 +97,25 @@ def qr(
     leave(threads)
 
 
+@inline
+def leaning(x, count, step):
+    """A number whose sign tells which of a real vector and its opposite this is.
+
+    Vectors that are found in other ways have other signs. This makes one sign of them, with weights
+    that are no sums of others, so that numbers of one size do not cancel.
+    """
+    total = 0.0
+    for i in range(count):
+        total += np.sqrt(i + 1.0) * x[i * step].real
+    return total
+
+
+@inline
+def _negated(x, count, step):
+    for i in range(count):
+        x[i * step] = -x[i * step]
+
+
 # fmt: off
 @inline
 def eigh_of(
@@ -126,6 +145,10 @@ def eigh_of(
         filled(a, n * n, np.nan)
     elif vectors:
         _adjoint(a, n)
+        if width_of(x) == width_of(w):
+            for j in range(n):
+                if leaning(offset(a, j), n, n) < 0:
+                    _negated(offset(a, j), n, n)
 
 
 # fmt: off
@@ -148,10 +171,9 @@ def eigh(
 
 
 # fmt: off
-def svd(
-    begin, end, x: ARRAY, u: ARRAY, s: PARTS, vh: ARRAY, info: INT32S, m: INT, n: INT, ku: INT,
-    kv: INT, vectors: INT, gesdd: INT, size: INT, work: ARRAY, parts: PARTS, places: INT32S,
-    room: INT, chunk: INT, threads: INT64S,
+@inline
+def svd_of(
+    x, u, s, vh, status, m, n, ku, kv, vectors, gesdd, size, given, middle, counts
 ):
     # fmt: on
     """x (m, n) -> s (min(m, n)), and if told u (m, ku), vh (kv, n).
@@ -159,31 +181,46 @@ def svd(
     Of scratch a matrix and ``size`` elements, and what LAPACK takes of real numbers and integers.
     """
     few = min(m, n)
-    given = own_part(work, begin, room, chunk)
     more = offset(given, m * n)
-    middle, counts = own_part(parts, begin, room, chunk), own_part(places, begin, room, chunk)
     kind = _N if vectors == 0 else _S if ku == few and kv == few else _A
+    copied(x, given, m * n)
+    status[0] = NOT_FINITE
+    if finite(given, m, n, False):
+        if width_of(x) == width_of(s):
+            call(gesdd, (kind, n, m, given, n, s, vh, n, u, ku, more, size, counts, status))
+        else:
+            call(gesdd, (
+                kind, n, m, given, n, s, vh, n, u, ku, more, size, middle, counts, status,
+            ))  # fmt: skip
+    if status[0] != 0:
+        filled(s, few, np.nan)
+        if vectors:
+            filled(u, m * ku, np.nan)
+            filled(vh, kv * n, np.nan)
+    elif vectors and width_of(x) == width_of(s):
+        for j in range(few):
+            if leaning(offset(vh, j * n), n, 1) < 0:
+                _negated(offset(vh, j * n), n, 1)
+                _negated(offset(u, j), m, ku)
+
+
+# fmt: off
+def svd(
+    begin, end, x: ARRAY, u: ARRAY, s: PARTS, vh: ARRAY, info: INT32S, m: INT, n: INT, ku: INT,
+    kv: INT, vectors: INT, gesdd: INT, size: INT, work: ARRAY, parts: PARTS, places: INT32S,
+    room: INT, chunk: INT, threads: INT64S,
+):
+    # fmt: on
+    """As ``svd_of``; a task is a matrix."""
+    few = min(m, n)
+    given, middle = own_part(work, begin, room, chunk), own_part(parts, begin, room, chunk)
+    counts = own_part(places, begin, room, chunk)
     enter(threads)
     for t in range(begin, end):
-        values, status = offset(s, t * few), offset(info, t)
-        left, right = offset(u, t * m * ku), offset(vh, t * kv * n)
-        copied(offset(x, t * m * n), given, m * n)
-        status[0] = NOT_FINITE
-        if finite(given, m, n, False):
-            if width_of(x) == width_of(s):
-                call(gesdd, (
-                    kind, n, m, given, n, values, right, n, left, ku, more, size, counts, status,
-                ))
-            else:
-                call(gesdd, (
-                    kind, n, m, given, n, values, right, n, left, ku, more, size, middle, counts,
-                    status,
-                ))
-        if status[0] != 0:
-            filled(values, few, np.nan)
-            if vectors:
-                filled(left, m * ku, np.nan)
-                filled(right, kv * n, np.nan)
+        svd_of(
+            offset(x, t * m * n), offset(u, t * m * ku), offset(s, t * few), offset(vh, t * kv * n),
+            offset(info, t), m, n, ku, kv, vectors, gesdd, size, given, middle, counts,
+        )  # fmt: skip
     leave(threads)
 
 

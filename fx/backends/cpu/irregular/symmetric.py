@@ -16,12 +16,12 @@ from fx.backends.cpu.irregular.lane_memory import lanes, packed
 from fx.backends.cpu.irregular.language import ARRAY, INT, INT32S, INT64S, inline, offset, width_of
 from fx.backends.cpu.irregular.lapack import enter, leave, own_part
 from fx.backends.cpu.irregular.reflections import at, identity, reflected, reflector
+from fx.backends.cpu.irregular.rotations import ROUNDS, leaning, scale_of, turned_rows, without_dust
 from fx.backends.cpu.irregular.spectral import eigh_of
 from fx.backends.cpu.irregular.vectors import (
     any_of,
     larger,
     pick,
-    power_below,
     read,
     root,
     size_of,
@@ -31,27 +31,20 @@ from fx.backends.cpu.irregular.vectors import (
 )
 
 _EPS2, _EPS2_WIDE = 3.5e-15, 1.2e-32  # squares of half an ulp of 1
-_ROUNDS = 60  # sweeps for an eigenvalue; two are usual
 
 
 @inline
 def _scaled(s, row, n):
     """The lower triangle of s (n, n), mirrored, over a power of 2; that, and where none fits."""
-    one, none = spread(s, 1.0), spread(s, 0.0)
-    most, total = none, none
+    most, total = spread(s, 0.0), spread(s, 0.0)
     for i in range(n):
         for j in range(i + 1):
             x = read(at(s, i * row + j))
-            most, total = larger(most, size_of(x)), total + x * none
-    power = power_below(most)
-    unit = one / power
-    empty = most == none
-    small = spread(s, 1e-37 if width_of(s) == 32 else 1e-307)
-    odd = (total != none) | ((most < small) & (most > none))
-    unit, power = pick(empty | odd, one, unit), pick(empty | odd, one, power)
+            most, total = larger(most, size_of(x)), total + x * spread(s, 0.0)
+    power, unit, odd = scale_of(s, most, total)
     for i in range(n):
         for j in range(i + 1):
-            x = read(at(s, i * row + j)) * unit
+            x = pick(odd, spread(s, 0.0), read(at(s, i * row + j)) * unit)
             write(at(s, i * row + j), x)
             write(at(s, j * row + i), x)
     return power, odd
@@ -61,13 +54,11 @@ def _scaled(s, row, n):
 def _tridiagonal(s, row, n, taus, p):
     """s (n, n) symmetric: diagonal, elements beside it, reflectors below; ``p`` is scratch (n)."""
     none = spread(s, 0.0)
-    negligible = spread(s, 1e-14 if width_of(s) == 32 else 1e-140)
     for j in range(n - 2):
         begin = j + 1
-        for i in range(begin + 1, n):  # nothing whose square vanishes
-            x = at(s, i * row + j)
-            write(x, pick(size_of(read(x)) < negligible, none, read(x)))
-        tau, _, _ = reflector(s, row, j, begin, n)
+        place = at(s, begin * row + j)
+        without_dust(at(place, row), row, n - begin - 1)
+        tau, _, _ = reflector(place, row, n - begin)
         write(at(taus, j), tau)
         half = none
         for i in range(begin, n):  # p = tau A v
@@ -98,38 +89,6 @@ def _tridiagonal(s, row, n, taus, p):
                 y = read(at(own, k)) - v * read(at(p, k)) - x * read(at(s, k * row + j))
                 write(at(own, k), y)
                 write(at(s, k * row + i), y)
-
-
-@inline
-def _turned_rows(z, row, n, low, high, c, s):
-    """Rows low .. high of z (n, n) behind rotations of rows i and i + 1, from the last one on."""
-    fours = n - n % 4
-    for k in range(0, fours, 4):
-        x = at(z, high * row + k)
-        x0, x1, x2, x3 = read(x), read(at(x, 1)), read(at(x, 2)), read(at(x, 3))
-        for step in range(high - low):
-            i = high - 1 - step
-            f, g, y = read(at(c, i)), read(at(s, i)), at(z, i * row + k)
-            x = at(y, row)
-            y0, y1, y2, y3 = read(y), read(at(y, 1)), read(at(y, 2)), read(at(y, 3))
-            write(x, f * x0 + g * y0)
-            write(at(x, 1), f * x1 + g * y1)
-            write(at(x, 2), f * x2 + g * y2)
-            write(at(x, 3), f * x3 + g * y3)
-            x0, x1, x2, x3 = f * y0 - g * x0, f * y1 - g * x1, f * y2 - g * x2, f * y3 - g * x3
-        x = at(z, low * row + k)
-        write(x, x0)
-        write(at(x, 1), x1)
-        write(at(x, 2), x2)
-        write(at(x, 3), x3)
-    for k in range(fours, n):
-        x0 = read(at(z, high * row + k))
-        for step in range(high - low):
-            i = high - 1 - step
-            f, g, y = read(at(c, i)), read(at(s, i)), read(at(z, i * row + k))
-            write(at(z, (i + 1) * row + k), f * x0 + g * y)
-            x0 = f * y - g * x0
-        write(at(z, low * row + k), x0)
 
 
 @inline
@@ -219,20 +178,17 @@ def eigh(
             identity(z, row, n, n)
             for step in range(n - 2):
                 j = n - 3 - step
-                reflected(s, row, j, j + 1, n, read(at(taus, j)), z, row, j + 1, n)
-            for i in range(n):
-                for j in range(i):
-                    x, y = read(at(z, i * row + j)), read(at(z, j * row + i))
-                    write(at(z, i * row + j), y)
-                    write(at(z, j * row + i), x)
+                place, inner = at(s, (j + 1) * row + j), at(z, (j + 1) * (row + 1))
+                reflected(place, row, n - j - 1, read(at(taus, j)), inner, 1, row, n - j - 1)
         for low in range(n - 1):
             rounds = 0
-            while rounds < _ROUNDS:
+            while rounds < ROUNDS:
                 high = _sweep(d, e, low, n, c, t)
                 if high < 0:
                     break
                 if vectors:
-                    _turned_rows(z, row, n, low, high, c, t)
+                    bottom, to = at(z, high * row), high - 1
+                    turned_rows(bottom, -row, n, high - low, at(c, to), at(t, to), -1)
                 rounds += 1
         for i in range(n - 1):  # whether an element beside the diagonal is left
             x = read(at(e, i))
@@ -245,6 +201,11 @@ def eigh(
                 x = read(at(d, j))
                 rank = rank + pick(x <= own if j < i else x < own, one, none)
             write(at(ranks, i), rank)
+            if vectors:
+                sign = with_sign(one, leaning(at(z, i * row), n))
+                for k in range(n):
+                    x = at(z, i * row + k)
+                    write(x, read(x) * sign)
         for i in range(n):
             write(at(d, i), read(at(d, i)) * power)
         for lane in range(most):

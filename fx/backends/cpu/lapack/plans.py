@@ -284,22 +284,33 @@ def _svd(a: Any, ku: int, kv: int, vectors: bool) -> Plan:
     words = (
         read(0), *outs, m, n, ku, kv, vectors, routine("gesdd", char), size,
     )  # fmt: skip
-    price = 3000 + 800 * few + (20 if vectors else 4) * m * n * few * _flops(char)
     areas = (a.dtype.itemsize * (m * n + size), a.dtype.itemsize * reals, 32 * few)
+    price = 3000 + 800 * few + (20 if vectors else 4) * m * n * few * _flops(char)
     return _spectral(a, "svd", price, words, *areas)
+
+
+def _svd_in_lanes(a: Any, plan: Plan, vectors: bool) -> Plan:
+    """The plan of a kernel for lanes, if there is one: LAPACK's words but for complex numbers."""
+    m, n = a.shape[-2:]
+    few, most = min(m, n), max(m, n)
+    count = (most + few) * (few + 1) + few * (most + 1) + 9 * few + 2
+    price = 40 * few * few + (0.6 if vectors else 0.2) * m * n * few
+    words, areas = plan.words[:12], (plan.scratch[0], plan.scratch[2])
+    return _in_lanes(a, "svd", (*words, THREADS), count, price, "singular", *areas) or plan
 
 
 def svd(a: Any, *, full: bool) -> Plan:
     """a (*B, m, n) -> u (*B, m, ku), s (*B, k), vh (*B, kv, n), info (*B)."""
     m, n = a.shape[-2:]
     few = min(m, n)
-    return _svd(a, m if full else few, n if full else few, True)
+    plan = _svd(a, m if full else few, n if full else few, True)
+    return plan if full and m != n else _svd_in_lanes(a, plan, True)
 
 
 def svdvals(a: Any) -> Plan:
     """a (*B, m, n) -> s (*B, k), info (*B)."""
     few = min(a.shape[-2:])
-    return _svd(a, few, few, False)
+    return _svd_in_lanes(a, _svd(a, few, few, False), False)
 
 
 def _eig(a: Any, vectors: bool) -> Plan:
