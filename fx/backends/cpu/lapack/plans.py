@@ -134,7 +134,7 @@ def triangular_solve(
     vectors = _up(n) * (_up(n) + _up(sides))
     in_lanes, price = words[:-2], n * n / 4 + n * _up(sides) * (n / 40 + 0.2)
     found = _in_lanes(a, "triangular_solve", in_lanes, vectors, price, "triangles")
-    if found is not None and sides <= n:
+    if found is not None and sides <= _MOST_IN_LANES:
         return found
     price = 300 + m * k * n * _flops(char)
     return Plan("triangular_solve", char, prod(b.shape[:-2]), price, words)
@@ -169,7 +169,7 @@ def solve(a: Any, b: Any) -> Plan:
     (n, k), char = b.shape[-2:], a.dtype.char
     words = (read(0), read(1), write(0), write(1), n, k)
     price = n * (n + k) / 2 + n * n * (n + k) / 30
-    found = _eliminated(a, "solve", words, k, price) if k <= n else None
+    found = _eliminated(a, "solve", words, k, price) if k <= _MOST_IN_LANES else None
     if found is not None:
         return found
     words = (*words, *_work("gesv", char))
