@@ -104,7 +104,7 @@ def _up(n: int) -> int:
 
 
 def _eliminated(a: Any, name: str, words: Any, sides: int, price: float, *more: int) -> Plan | None:
-    """A kernel of ``irregular/elimination.py``, of matrices with so many right sides."""
+    """A kernel of ``irregular/lanes/elimination.py``, of matrices with so many right sides."""
     size = _up(a.shape[-1])
     vectors = 2 * size * (size + _up(sides) + 1) + size + 2
     return _in_lanes(a, name, words, vectors, price, "elimination", *more)

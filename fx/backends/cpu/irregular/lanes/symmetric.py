@@ -11,14 +11,17 @@ B. T. Smith et al., Matrix Eigensystem Routines, EISPACK Guide, 1976: tred2, tql
 
 from numpy import int64
 
-from fx.backends.cpu.irregular.elimination import stride
-from fx.backends.cpu.irregular.lane_memory import lanes, packed
-from fx.backends.cpu.irregular.language import ARRAY, INT, INT32S, INT64S, inline, offset, width_of
-from fx.backends.cpu.irregular.lapack import enter, leave, own_part
-from fx.backends.cpu.irregular.reflections import at, identity, reflected, reflector
-from fx.backends.cpu.irregular.rotations import ROUNDS, leaning, scale_of, turned_rows, without_dust
-from fx.backends.cpu.irregular.spectral import eigh_of
-from fx.backends.cpu.irregular.vectors import (
+from fx.backends.cpu.irregular.lanes.elimination import stride
+from fx.backends.cpu.irregular.lanes.memory import lanes, packed
+from fx.backends.cpu.irregular.lanes.reflections import at, identity, reflected, reflector
+from fx.backends.cpu.irregular.lanes.rotations import (
+    ROUNDS,
+    leaning,
+    scale_of,
+    turned_rows,
+    without_dust,
+)
+from fx.backends.cpu.irregular.lanes.vectors import (
     any_of,
     larger,
     pick,
@@ -29,6 +32,9 @@ from fx.backends.cpu.irregular.vectors import (
     with_sign,
     write,
 )
+from fx.backends.cpu.irregular.language import ARRAY, INT, INT32S, INT64S, inline, offset, width_of
+from fx.backends.cpu.irregular.lapack import enter, leave, own_part
+from fx.backends.cpu.irregular.spectral import eigh_of
 
 _EPS2, _EPS2_WIDE = 3.5e-15, 1.2e-32  # squares of half an ulp of 1
 

@@ -5,12 +5,9 @@ column or the row that it clears. LAPACK gets a matrix whose squares are too sma
 finite.
 """
 
-from fx.backends.cpu.irregular.elimination import stride
-from fx.backends.cpu.irregular.lane_memory import lanes, packed, unpacked
-from fx.backends.cpu.irregular.language import ARRAY, INT, INT32S, INT64S, inline, offset, width_of
-from fx.backends.cpu.irregular.lapack import enter, leave, own_part
-from fx.backends.cpu.irregular.spectral import qr_of
-from fx.backends.cpu.irregular.vectors import (
+from fx.backends.cpu.irregular.lanes.elimination import stride
+from fx.backends.cpu.irregular.lanes.memory import lanes, packed, unpacked
+from fx.backends.cpu.irregular.lanes.vectors import (
     any_of,
     pick,
     read,
@@ -20,6 +17,9 @@ from fx.backends.cpu.irregular.vectors import (
     with_sign,
     write,
 )
+from fx.backends.cpu.irregular.language import ARRAY, INT, INT32S, INT64S, inline, offset, width_of
+from fx.backends.cpu.irregular.lapack import enter, leave, own_part
+from fx.backends.cpu.irregular.spectral import qr_of
 
 
 @inline

@@ -7,8 +7,8 @@ registers (``turned``); of fewer matrices or elements than lanes, elements go on
 
 from numpy import nan
 
+from fx.backends.cpu.irregular.lanes.vectors import read, spread, turned, write
 from fx.backends.cpu.irregular.language import inline, like, offset, width_of
-from fx.backends.cpu.irregular.vectors import read, spread, turned, write
 
 
 @inline

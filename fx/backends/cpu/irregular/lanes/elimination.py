@@ -10,11 +10,11 @@ from math import log
 
 from numpy import float64, int64
 
-from fx.backends.cpu.irregular.lane_memory import lanes, packed, spoiled, started, unpacked, up
+from fx.backends.cpu.irregular.lanes.memory import lanes, packed, spoiled, started, unpacked, up
+from fx.backends.cpu.irregular.lanes.triangles import divided
+from fx.backends.cpu.irregular.lanes.vectors import any_of, pick, read, size_of, spread, write
 from fx.backends.cpu.irregular.language import ARRAY, INT, INT32S, inline, like, offset, width_of
 from fx.backends.cpu.irregular.lapack import own_part
-from fx.backends.cpu.irregular.triangles import divided
-from fx.backends.cpu.irregular.vectors import any_of, pick, read, size_of, spread, write
 
 
 @inline

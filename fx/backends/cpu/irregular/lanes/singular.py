@@ -9,14 +9,17 @@ G. H. Golub and C. F. Van Loan, Matrix Computations, 2013: algorithm 8.6.2.
 
 from numpy import int64
 
-from fx.backends.cpu.irregular.elimination import stride
-from fx.backends.cpu.irregular.lane_memory import lanes, packed
-from fx.backends.cpu.irregular.language import ARRAY, INT, INT32S, INT64S, inline, offset, width_of
-from fx.backends.cpu.irregular.lapack import enter, leave, own_part
-from fx.backends.cpu.irregular.reflections import at, identity, reflected, reflector
-from fx.backends.cpu.irregular.rotations import ROUNDS, leaning, scale_of, turned_rows, without_dust
-from fx.backends.cpu.irregular.spectral import svd_of
-from fx.backends.cpu.irregular.vectors import (
+from fx.backends.cpu.irregular.lanes.elimination import stride
+from fx.backends.cpu.irregular.lanes.memory import lanes, packed
+from fx.backends.cpu.irregular.lanes.reflections import at, identity, reflected, reflector
+from fx.backends.cpu.irregular.lanes.rotations import (
+    ROUNDS,
+    leaning,
+    scale_of,
+    turned_rows,
+    without_dust,
+)
+from fx.backends.cpu.irregular.lanes.vectors import (
     any_of,
     larger,
     pick,
@@ -27,6 +30,9 @@ from fx.backends.cpu.irregular.vectors import (
     with_sign,
     write,
 )
+from fx.backends.cpu.irregular.language import ARRAY, INT, INT32S, INT64S, inline, offset, width_of
+from fx.backends.cpu.irregular.lapack import enter, leave, own_part
+from fx.backends.cpu.irregular.spectral import svd_of
 
 
 @inline

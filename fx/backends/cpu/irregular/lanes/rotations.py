@@ -2,9 +2,9 @@
 
 from math import sqrt
 
+from fx.backends.cpu.irregular.lanes.reflections import at
+from fx.backends.cpu.irregular.lanes.vectors import pick, power_below, read, size_of, spread, write
 from fx.backends.cpu.irregular.language import inline, width_of
-from fx.backends.cpu.irregular.reflections import at
-from fx.backends.cpu.irregular.vectors import pick, power_below, read, size_of, spread, write
 
 ROUNDS = 60  # sweeps for a value; two are usual
 

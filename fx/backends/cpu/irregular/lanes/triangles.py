@@ -6,10 +6,10 @@ of the identity, so that sums of products go by tiles of 4 x 4 vectors, which st
 What a matrix's result is does not depend on its neighbours.
 """
 
-from fx.backends.cpu.irregular.lane_memory import lanes, packed, spoiled, started, unpacked, up
+from fx.backends.cpu.irregular.lanes.memory import lanes, packed, spoiled, started, unpacked, up
+from fx.backends.cpu.irregular.lanes.vectors import any_of, read, root, spread, write
 from fx.backends.cpu.irregular.language import ARRAY, INT, INT32S, inline, offset
 from fx.backends.cpu.irregular.lapack import own_part
-from fx.backends.cpu.irregular.vectors import any_of, read, root, spread, write
 
 
 @inline
