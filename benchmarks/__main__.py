@@ -16,6 +16,8 @@ from benchmarks import (
     cases_import,
     cases_jit,
     cases_kernels,
+    cases_linalg,
+    cases_loops,
     cases_tiny,
     cases_training,
     cases_transforms,
@@ -37,6 +39,8 @@ CASES: list[Case] = [
     *cases_files.CASES,
     *cases_tiny.CASES,
     *cases_writes.CASES,
+    *cases_linalg.CASES,
+    *cases_loops.CASES,
 ]
 README = Path(__file__).parents[1] / "README.md"
 BEGIN, END = "<!-- benchmarks:begin -->", "<!-- benchmarks:end -->"

@@ -13,6 +13,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from statistics import median
 from time import perf_counter
+from typing import Any
+
+import numpy as np
 
 Run = Callable[[], object]  # does the work once
 Sample = Callable[[], float]  # does the work some times; seconds for one
@@ -26,8 +29,12 @@ TABLES = {  # heading, and the peers of each
     "often": ("eager, 100 elements, float32: what scripts call most", ("torch",)),
     "tiny": ("eager, 100 elements, float32: other operations", ("torch",)),
     "writes": ("eager, what writes, 100 elements, float32", ("torch",)),
+    "stacks": ("eager, stacks of matrices", ("torch",)),
+    "stacks_jit": ("compiled, stacks of matrices, float32", ("jax",)),
+    "loops": ("compiled loops", ("jax",)),
 }
-ON_REQUEST = frozenset({"often", "tiny", "writes"})  # tables whose rows run only when named
+# tables whose rows run only when named
+ON_REQUEST = frozenset({"often", "tiny", "writes", "stacks", "stacks_jit", "loops"})
 NAMES = {"compile": "torch.compile", "copy": "memory copy", "file": "the bytes alone"}
 
 
@@ -43,6 +50,7 @@ class Case:
         per: divide the time by this, for the time of one of many operations.
         table: where the row stands.
         unit: of what the samples give, if not seconds.
+        alike: arrays of what the work returns, on which the libraries have to agree.
     """
 
     name: str
@@ -52,6 +60,7 @@ class Case:
     per: int = 1
     table: str = "eager"
     unit: str = "s"
+    alike: Callable[[Any], list[np.ndarray]] | None = None
 
 
 @dataclass
@@ -90,16 +99,36 @@ def timed(run: Run) -> Sample:
 def prepared(case: Case) -> dict[str, Sample]:
     """The samples of the libraries that are installed."""
     out: dict[str, Sample] = {}
+    found: dict[str, list[np.ndarray]] = {}
     for library in LIBRARIES:
         try:
             if library in case.samples:
                 out[library] = case.samples[library]()
             elif library in case.setups:
-                out[library] = timed(case.setups[library]())
+                run = case.setups[library]()
+                if case.alike is not None:
+                    found[library] = case.alike(run())
+                out[library] = timed(run)
         except ModuleNotFoundError as error:
             if library == "fx" or (error.name or "").split(".")[0] not in ("torch", "jax"):
                 raise
+    given = found.pop("fx", [])
+    for library, theirs in found.items():
+        for ours, their in zip(given, theirs, strict=True):
+            _agree(f"{case.name}: fx and {library}", ours, their)
     return out
+
+
+def _agree(words: str, x: np.ndarray, y: np.ndarray) -> None:
+    """Refuse to time what gives something else.
+
+    Raises:
+        AssertionError: unless each difference is small beside the largest element.
+    """
+    bound = 3e-3 if x.dtype == np.float32 else 1e-7
+    apart = np.abs(x - y).max() / np.abs(y).max()
+    if x.shape != y.shape or not apart < bound:
+        raise AssertionError(f"{words} differ by {apart:.1e} of the largest element")
 
 
 def measure(case: Case, rounds: int) -> Result:

@@ -1,9 +1,12 @@
 """Many small real matrices, which are factored and solved side by side in the lanes of vectors."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 import fx
+from fx.prims.linalg.triangular import triangular_solve
 from tests.linalg.peers import close, numbers, positive
 
 COUNTS = (9, 40)  # fewer than a vector of float32 holds, and some and a part of one
@@ -30,10 +33,95 @@ def test_the_results_are_those_of_lapack(dtype, n, count):
             close(wrap(function)(*map(fx.asarray, args)), want, dtype, 2)
 
 
-def test_a_matrix_has_the_same_bits_in_every_company():
-    a = numbers((40, 6, 6), "float64")
-    whole = fx.linalg.inv(fx.asarray(a)).numpy()
-    assert np.array_equal(fx.linalg.inv(fx.asarray(a[11:28])).numpy(), whole[11:28])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [1, 2, 5, 8, 33])
+def test_determinants_are_those_of_lapack(dtype, n):
+    a = numbers((40, n, n), dtype) / n**0.5
+    for function in (fx.linalg.det, lambda x: fx.linalg.slogdet(x)[0], fx.linalg.logdet):
+        want = one_by_one(function, a)
+        for wrap in (lambda f: f, fx.jit):
+            got = wrap(function)(fx.asarray(a)).numpy()
+            assert np.array_equal(np.isnan(got), np.isnan(want))  # logdet of what is negative
+            close(np.nan_to_num(got), np.nan_to_num(want), dtype, 5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize("n, k", [(3, 1), (4, 4), (6, 5), (17, 2)])
+def test_triangular_solves_are_those_of_lapack(dtype, lower, transposed, left, n, k):
+    a = positive((40, n, n), dtype) / n
+    b = numbers((40, n, k) if left else (40, k, n), dtype, 1)
+    for unit in (False, True):
+        solve = partial(triangular_solve, left=left, lower=lower, transposed=transposed, unit=unit)
+        a = a / 8 if unit else a  # else what comes of ones on the diagonal grows
+        want = one_by_one(solve, a, b)
+        for wrap in (lambda f: f, fx.jit):
+            close(wrap(solve)(fx.asarray(a), fx.asarray(b)), want, dtype, 5)
+
+
+@pytest.mark.parametrize("n", [4, 6, 17, 40])
+def test_a_matrix_has_the_same_bits_in_every_company(n):
+    a, b = numbers((40, n, n), "float64"), numbers((40, n, 2), "float64", 1)
+    a[0], a[1], a[2, :, 1] = 1e-310 * np.eye(n), np.inf, 0.0
+    for function in (
+        lambda a, b: fx.linalg.inv_ex(a).inverse,
+        lambda a, b: fx.linalg.solve_ex(a, b).result,
+        lambda a, b: fx.linalg.det(a),
+        lambda a, b: fx.linalg.solve_triangular(a, b, upper=False),
+    ):
+        whole = function(fx.asarray(a), fx.asarray(b)).numpy()
+        part = function(fx.asarray(a[11:28]), fx.asarray(b[11:28])).numpy()
+        assert np.array_equal(part, whole[11:28])
+
+
+def test_pivots_are_the_largest_elements():
+    a = numbers((40, 12, 12), "float32")
+    a[:, np.arange(12), np.arange(12)] = 1e-6  # what elimination without exchanges would take
+    b = numbers((40, 12, 1), "float32", 1)
+    exact = np.linalg.solve(a.astype(float), b.astype(float))
+    size = np.abs(exact).max((1, 2))
+    found = fx.linalg.solve(fx.asarray(a), fx.asarray(b)).numpy()
+    ours, lapack = (
+        np.abs(x - exact).max((1, 2)) / size for x in (found, one_by_one(fx.linalg.solve, a, b))
+    )
+    assert np.median(ours) < 2 * np.median(lapack) and ours.max() < 4 * lapack.max()
+
+
+@pytest.mark.parametrize("size", [1e-41, 1e-30, 1e30])
+def test_pivots_of_any_size_divide(size):
+    a = (size * positive((20, 6, 6), "float64") / 6).astype("float32")
+    b = (a.astype(float) @ np.ones((6, 1))).astype("float32")
+    found, ones = fx.linalg.solve(fx.asarray(a), fx.asarray(b)), np.ones((20, 6, 1), "float32")
+    close(found, ones, "float32", 5000 if size < 1e-37 else 10)  # subnormal a has few digits
+    sign, log = fx.linalg.slogdet(fx.asarray(a))
+    want = np.linalg.slogdet(a.astype(float))
+    close(sign, want[0].astype("float32"), "float32")
+    close(log, want[1].astype("float32"), "float32")
+
+
+def test_what_is_not_finite_gives_what_lapack_gives():
+    rows = [
+        [[0.0, 1.0], [np.nan, 1.0]],
+        [[0.0, 1.0], [np.inf, 1.0]],
+        [[np.inf, 1.0], [1.0, 1.0]],
+        [[0.0, np.nan], [1.0, 1.0]],
+        [[0.0, 0.0], [0.0, 0.0]],
+        [[1.0, 2.0], [2.0, 4.0]],
+        [[np.nan, np.nan], [np.nan, np.nan]],
+    ]
+    one = np.array(rows)
+    stack, b = np.concatenate([one] * 3), np.ones((21, 2, 1))
+    for function in (
+        lambda a, b: fx.linalg.solve_ex(a, b).info,
+        lambda a, b: fx.linalg.solve_ex(a, b).result,
+        lambda a, b: fx.linalg.det(a),
+        lambda a, b: fx.linalg.slogdet(a)[0],
+        lambda a, b: fx.linalg.slogdet(a)[1],
+    ):
+        got = function(fx.asarray(stack), fx.asarray(b)).numpy()
+        assert np.array_equal(got, one_by_one(function, stack, b), equal_nan=True)
 
 
 @pytest.mark.parametrize("n", [3, 8])

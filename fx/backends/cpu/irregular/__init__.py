@@ -13,10 +13,11 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-GROUPS = frozenset(
+_LANES = frozenset(("elimination", "reflections", "singular", "symmetric", "triangles"))
+GROUPS = _LANES | frozenset(
     (
-        "functions", "histogram", "lanes", "lapack", "order", "planes", "rejection",
-        "resampling", "scatter", "shuffle", "spectral", "trials", "windows",
+        "functions", "histogram", "lapack", "order", "planes", "rejection", "resampling",
+        "scatter", "shuffle", "spectral", "trials", "windows",
     )
 )  # fmt: skip
 
@@ -31,7 +32,7 @@ def version() -> str | None:
         raise ImportError("sorts, searches and rejection sampling are compiled by Numba")
     numba = Path(found.origin).with_name("_version.py")
     here = Path(__file__).parent
-    return disk_cache.told_of([numba, here.with_name("_formulas.py"), *here.glob("*.py")])
+    return disk_cache.told_of([numba, here.with_name("_formulas.py"), *here.rglob("*.py")])
 
 
 def code_of(group: str, name: str, char: str) -> bytes:
@@ -39,6 +40,7 @@ def code_of(group: str, name: str, char: str) -> bytes:
     from fx.backends.cpu.irregular import language
     from fx.backends.cpu.llvm import engine
 
-    module = import_module(f"{__name__}.{group}")
+    folder = f"{__name__}.lanes" if group in _LANES else __name__
+    module = import_module(f"{folder}.{group}")
     loose = getattr(module, "FASTMATH", frozenset())
     return engine.compile_text(language.text_of(getattr(module, name), char, name, loose))

@@ -63,31 +63,92 @@ def _adjoint(x, n):
         x[i * n + i] = np.conj(x[i * n + i])
 
 
+@inline
+def qr_of(x, q, r, m, n, k, gelqf, orglq, size, given, info):
+    """x (m, n) -> q (m, k), r (k, n). ``given`` holds a matrix, min(m, n) and ``size`` elements."""
+    few = min(m, n)
+    tau = offset(given, m * n)
+    more = offset(tau, few)
+    copied(x, given, m * n)
+    call(gelqf, (n, m, given, n, tau, more, size, info))
+    for i in range(k):
+        for j in range(n):
+            r[i * n + j] = given[i * n + j] if i <= j else like(x, 0.0)
+    for j in range(m):
+        for i in range(k):
+            q[i + k * j] = given[i + n * j] if i < few else like(x, 0.0)
+    call(orglq, (k, m, few, q, k, tau, more, size, info))
+
+
 # fmt: off
 def qr(
     begin, end, x: ARRAY, q: ARRAY, r: ARRAY, m: INT, n: INT, k: INT, gelqf: INT, orglq: INT,
     size: INT, work: ARRAY, status: INT32S, room: INT, chunk: INT, threads: INT64S,
 ):
     # fmt: on
-    """x (m, n) -> q (m, k), r (k, n). ``work`` holds a matrix, min(m, n) and ``size`` elements."""
-    few = min(m, n)
+    """As ``qr_of``; a task is a matrix."""
     given, info = own_part(work, begin, room, chunk), own_part(status, begin, room, chunk)
-    tau = offset(given, m * n)
-    more = offset(tau, few)
     enter(threads)
     for t in range(begin, end):
-        copied(offset(x, t * m * n), given, m * n)
-        call(gelqf, (n, m, given, n, tau, more, size, info))
-        out = offset(r, t * k * n)
-        for i in range(k):
-            for j in range(n):
-                out[i * n + j] = given[i * n + j] if i <= j else like(x, 0.0)
-        out = offset(q, t * m * k)
-        for j in range(m):
-            for i in range(k):
-                out[i + k * j] = given[i + n * j] if i < few else like(x, 0.0)
-        call(orglq, (k, m, few, out, k, tau, more, size, info))
+        qr_of(
+            offset(x, t * m * n), offset(q, t * m * k), offset(r, t * k * n), m, n, k, gelqf,
+            orglq, size, given, info,
+        )  # fmt: skip
     leave(threads)
+
+
+@inline
+def leaning(x, count, step):
+    """A number whose sign tells which of a real vector and its opposite this is.
+
+    Vectors that are found in other ways have other signs. This makes one sign of them, with weights
+    that are no sums of others, so that numbers of one size do not cancel.
+    """
+    total = 0.0
+    for i in range(count):
+        total += np.sqrt(i + 1.0) * x[i * step].real
+    return total
+
+
+@inline
+def _negated(x, count, step):
+    for i in range(count):
+        x[i * step] = -x[i * step]
+
+
+# fmt: off
+@inline
+def eigh_of(
+    x, w, v, status, n, vectors, syevd, size, reals, integers, more, middle, counts
+):
+    # fmt: on
+    """Of the lower triangle of x (n, n) the eigenvalues w (n), and if told the eigenvectors v.
+
+    Of scratch so many elements, real numbers where they are complex, and integers; without
+    vectors a matrix (n, n) before the elements.
+    """
+    a = v if vectors else more
+    more = more if vectors else offset(more, n * n)
+    kind = _V if vectors else _N
+    copied(x, a, n * n)
+    status[0] = 0
+    sound = finite(x, n, n, True)
+    if sound:
+        if width_of(x) == width_of(w):
+            call(syevd, (kind, _U, n, a, n, w, more, size, counts, integers, status))
+        else:
+            call(syevd, (
+                kind, _U, n, a, n, w, more, size, middle, reals, counts, integers, status,
+            ))  # fmt: skip
+    if not sound or status[0] != 0:
+        filled(w, n, np.nan)
+        filled(a, n * n, np.nan)
+    elif vectors:
+        _adjoint(a, n)
+        if width_of(x) == width_of(w):
+            for j in range(n):
+                if leaning(offset(a, j), n, n) < 0:
+                    _negated(offset(a, j), n, n)
 
 
 # fmt: off
@@ -97,35 +158,50 @@ def eigh(
     chunk: INT, threads: INT64S,
 ):
     # fmt: on
-    """Of the lower triangle of x (n, n) the eigenvalues w (n), and if told the eigenvectors v.
-
-    Of scratch so many elements, real numbers where they are complex, and integers; without
-    vectors a matrix (n, n) before the elements.
-    """
-    first = own_part(work, begin, room, chunk)
-    more = first if vectors else offset(first, n * n)
+    """As ``eigh_of``; a task is a matrix."""
+    more = own_part(work, begin, room, chunk)
     middle, counts = own_part(parts, begin, room, chunk), own_part(places, begin, room, chunk)
-    kind = _V if vectors else _N
     enter(threads)
     for t in range(begin, end):
-        given, values, status = offset(x, t * n * n), offset(w, t * n), offset(info, t)
-        a = offset(v, t * n * n) if vectors else first
-        copied(given, a, n * n)
-        status[0] = 0
-        sound = finite(given, n, n, True)
-        if sound:
-            if width_of(x) == width_of(w):
-                call(syevd, (kind, _U, n, a, n, values, more, size, counts, integers, status))
-            else:
-                call(syevd, (
-                    kind, _U, n, a, n, values, more, size, middle, reals, counts, integers, status,
-                ))
-        if not sound or status[0] != 0:
-            filled(values, n, np.nan)
-            filled(a, n * n, np.nan)
-        elif vectors:
-            _adjoint(a, n)
+        eigh_of(
+            offset(x, t * n * n), offset(w, t * n), offset(v, t * n * n if vectors else 0),
+            offset(info, t), n, vectors, syevd, size, reals, integers, more, middle, counts,
+        )  # fmt: skip
     leave(threads)
+
+
+# fmt: off
+@inline
+def svd_of(
+    x, u, s, vh, status, m, n, ku, kv, vectors, gesdd, size, given, middle, counts
+):
+    # fmt: on
+    """x (m, n) -> s (min(m, n)), and if told u (m, ku), vh (kv, n).
+
+    Of scratch a matrix and ``size`` elements, and what LAPACK takes of real numbers and integers.
+    """
+    few = min(m, n)
+    more = offset(given, m * n)
+    kind = _N if vectors == 0 else _S if ku == few and kv == few else _A
+    copied(x, given, m * n)
+    status[0] = NOT_FINITE
+    if finite(given, m, n, False):
+        if width_of(x) == width_of(s):
+            call(gesdd, (kind, n, m, given, n, s, vh, n, u, ku, more, size, counts, status))
+        else:
+            call(gesdd, (
+                kind, n, m, given, n, s, vh, n, u, ku, more, size, middle, counts, status,
+            ))  # fmt: skip
+    if status[0] != 0:
+        filled(s, few, np.nan)
+        if vectors:
+            filled(u, m * ku, np.nan)
+            filled(vh, kv * n, np.nan)
+    elif vectors and width_of(x) == width_of(s):
+        for j in range(few):
+            if leaning(offset(vh, j * n), n, 1) < 0:
+                _negated(offset(vh, j * n), n, 1)
+                _negated(offset(u, j), m, ku)
 
 
 # fmt: off
@@ -135,36 +211,16 @@ def svd(
     room: INT, chunk: INT, threads: INT64S,
 ):
     # fmt: on
-    """x (m, n) -> s (min(m, n)), and if told u (m, ku), vh (kv, n).
-
-    Of scratch a matrix and ``size`` elements, and what LAPACK takes of real numbers and integers.
-    """
+    """As ``svd_of``; a task is a matrix."""
     few = min(m, n)
-    given = own_part(work, begin, room, chunk)
-    more = offset(given, m * n)
-    middle, counts = own_part(parts, begin, room, chunk), own_part(places, begin, room, chunk)
-    kind = _N if vectors == 0 else _S if ku == few and kv == few else _A
+    given, middle = own_part(work, begin, room, chunk), own_part(parts, begin, room, chunk)
+    counts = own_part(places, begin, room, chunk)
     enter(threads)
     for t in range(begin, end):
-        values, status = offset(s, t * few), offset(info, t)
-        left, right = offset(u, t * m * ku), offset(vh, t * kv * n)
-        copied(offset(x, t * m * n), given, m * n)
-        status[0] = NOT_FINITE
-        if finite(given, m, n, False):
-            if width_of(x) == width_of(s):
-                call(gesdd, (
-                    kind, n, m, given, n, values, right, n, left, ku, more, size, counts, status,
-                ))
-            else:
-                call(gesdd, (
-                    kind, n, m, given, n, values, right, n, left, ku, more, size, middle, counts,
-                    status,
-                ))
-        if status[0] != 0:
-            filled(values, few, np.nan)
-            if vectors:
-                filled(left, m * ku, np.nan)
-                filled(right, kv * n, np.nan)
+        svd_of(
+            offset(x, t * m * n), offset(u, t * m * ku), offset(s, t * few), offset(vh, t * kv * n),
+            offset(info, t), m, n, ku, kv, vectors, gesdd, size, given, middle, counts,
+        )  # fmt: skip
     leave(threads)
 
 

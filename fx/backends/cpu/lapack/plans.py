@@ -76,32 +76,45 @@ def _flops(char: str) -> float:
     return {"f": 0.03, "d": 0.06, "F": 0.12, "D": 0.24}[char]
 
 
-def _in_lanes(a: Any, name: str, words: Any, sides: int, price: float) -> Plan | None:
-    """A kernel of ``irregular/lanes.py``, where matrices are small, real and many.
+def _in_lanes(
+    a: Any, name: str, words: Any, vectors: int, price: float, group: str, *more: int
+) -> Plan | None:
+    """A kernel for the lanes of vectors, where matrices are small, real and many.
 
     Args:
         words: what it takes before the number of matrices.
-        sides: columns besides those of the matrix.
+        vectors: scratch memory.
         price: nanoseconds of a matrix in float32.
+        more: bytes of other scratch memory.
     """
-    n, count, width = a.shape[-1], prod(a.shape[:-2]), 64 // a.dtype.itemsize
-    if n > _MOST_IN_LANES or count < width // 2 or a.dtype.kind == "c":
+    most, count, width = max(a.shape[-2:]), prod(a.shape[:-2]), 64 // a.dtype.itemsize
+    if most > _MOST_IN_LANES or count < width // 2 or a.dtype.kind == "c":
         return None
-    size = -(-n // 4) * 4
-    room = 64 * size * (size + -(-sides // 4) * 4)
-    words = (*words, count, scratch(0), *_ROOM)
-    tasks = -(-count // width)
-    return Plan(name, a.dtype.char, tasks, 16 * price, words, (room,), "lanes")
+    areas = (64 * vectors, *more)
+    words = (*words, count, *[scratch(i) for i in range(len(areas))], *_ROOM)
+    return Plan(name, a.dtype.char, -(-count // width), 16 * price, words, areas, group)
 
 
 _MOST_IN_LANES = 64  # rows
 
 
+def _up(n: int) -> int:
+    """The next multiple of 4."""
+    return -(-n // 4) * 4
+
+
+def _eliminated(a: Any, name: str, words: Any, sides: int, price: float, *more: int) -> Plan | None:
+    """A kernel of ``irregular/lanes/elimination.py``, of matrices with so many right sides."""
+    size = _up(a.shape[-1])
+    vectors = 2 * size * (size + _up(sides) + 1) + size + 2
+    return _in_lanes(a, name, words, vectors, price, "elimination", *more)
+
+
 def cholesky(a: Any) -> Plan:
     """a (*B, n, n) -> lower factors, info (*B)."""
     n, char = a.shape[-1], a.dtype.char
-    words = (read(0), write(0), write(1), n)
-    found = _in_lanes(a, "cholesky", words, 0, 3 * n * n + n**3 / 50)
+    words: tuple[Any, ...] = (read(0), write(0), write(1), n)
+    found = _in_lanes(a, "cholesky", words, _up(n) ** 2, n * n / 4 + n**3 / 50, "triangles")
     if found is not None:
         return found
     words = (*words, routine("potrf", char), THREADS)
@@ -117,7 +130,13 @@ def triangular_solve(
         read(0), read(1), write(0), m, k, left, lower, transposed, unit,
         routine("trsm", char), THREADS,
     )  # fmt: skip
-    price = 300 + m * k * a.shape[-1] * _flops(char)
+    n, sides = a.shape[-1], k if left else m
+    vectors = _up(n) * (_up(n) + _up(sides))
+    in_lanes, price = words[:-2], n * n / 4 + n * _up(sides) * (n / 40 + 0.2)
+    found = _in_lanes(a, "triangular_solve", in_lanes, vectors, price, "triangles")
+    if found is not None and sides <= _MOST_IN_LANES:
+        return found
+    price = 300 + m * k * n * _flops(char)
     return Plan("triangular_solve", char, prod(b.shape[:-2]), price, words)
 
 
@@ -149,8 +168,9 @@ def solve(a: Any, b: Any) -> Plan:
     """a (*B, n, n), b (*B, n, k) -> x as b, info (*B)."""
     (n, k), char = b.shape[-2:], a.dtype.char
     words = (read(0), read(1), write(0), write(1), n, k)
-    found = _in_lanes(a, "solve", words, k, 6 * n * n + 3 * n * k + n * n * (n + k) / 20)
-    if found is not None and k <= n:
+    price = n * (n + k) / 2 + n * n * (n + k) / 30
+    found = _eliminated(a, "solve", words, k, price) if k <= _MOST_IN_LANES else None
+    if found is not None:
         return found
     words = (*words, *_work("gesv", char))
     price = 500 + n * n * (0.7 * n + k) * _flops(char)
@@ -160,8 +180,8 @@ def solve(a: Any, b: Any) -> Plan:
 def inv(a: Any) -> Plan:
     """a (*B, n, n) -> x as a, info (*B)."""
     n, char = a.shape[-1], a.dtype.char
-    words = (read(0), write(0), write(1), n)
-    found = _in_lanes(a, "inv", words, n, 8 * n * n + n**3 / 12)
+    words: tuple[Any, ...] = (read(0), write(0), write(1), n)
+    found = _eliminated(a, "inv", words, 0, n * n + n**3 / 12)
     if found is not None:
         return found
     words = (*words, *_work("gesv", char))
@@ -171,18 +191,22 @@ def inv(a: Any) -> Plan:
 
 def slogdet(a: Any) -> Plan:
     """a (*B, n, n) -> signs (*B), real logarithms (*B)."""
-    n, char = a.shape[-1], a.dtype.char
-    words = (read(0), write(0), write(1), n, *_work("getrf", char))
-    return Plan(
-        "slogdet", char, prod(a.shape[:-2]), _of_lu(n, char), words, _bytes(a, n * n + n + 2)
-    )
+    return _determined("slogdet", a, read(0), write(0), write(1))
 
 
 def det(a: Any) -> Plan:
     """a (*B, n, n) -> (*B)."""
+    return _determined("det", a, read(0), write(0))
+
+
+def _determined(name: str, a: Any, *words: Any) -> Plan:
     n, char = a.shape[-1], a.dtype.char
-    words = (read(0), write(0), n, *_work("getrf", char))
-    return Plan("det", char, prod(a.shape[:-2]), _of_lu(n, char), words, _bytes(a, n * n + n + 2))
+    found = _eliminated(a, name, (*words, n), 0, n * n / 2 + n**3 / 30, 64)
+    if found is not None:
+        return found
+    words = (*words, n, *_work("getrf", char))
+    areas = _bytes(a, n * n + n + 2)
+    return Plan(name, char, prod(a.shape[:-2]), _of_lu(n, char), words, areas)
 
 
 def _of_lu(n: int, char: str) -> float:
@@ -210,8 +234,13 @@ def qr(a: Any, *, full: bool) -> Plan:
     words = (
         read(0), write(0), write(1), m, n, k, routine("gelqf", char), routine("orglq", char), size,
     )  # fmt: skip
+    areas = a.dtype.itemsize * (m * n + few + size), 4
+    vectors, price = m * (n + k + 2) + few + 1, m * (n + k) / 2 + m * n * few / 10
+    found = _in_lanes(a, "qr", (*words, THREADS), vectors, price, "reflections", *areas)
+    if found is not None:
+        return found
     price = 600 + 2 * m * n * few * _flops(char)
-    return _spectral(a, "qr", price, words, a.dtype.itemsize * (m * n + few + size), 4)
+    return _spectral(a, "qr", price, words, *areas)
 
 
 _BLOCK = 32  # columns that LAPACK takes at once
@@ -229,9 +258,16 @@ def _eigh(a: Any, vectors: bool) -> Plan:
     words = (
         read(0), *outs, n, vectors, routine("syevd", char), size, reals, integers,
     )  # fmt: skip
-    price = 1500 + 400 * n + (9 if vectors else 3) * n**3 * _flops(char)
     extra = 0 if vectors else n * n
     areas = (a.dtype.itemsize * (size + extra), a.dtype.itemsize * reals, 4 * integers)
+    in_lanes = (*words[:-2], integers, THREADS)
+    price = 20 * n * n + (0.3 if vectors else 0.1) * n**3
+    found = _in_lanes(
+        a, "eigh", in_lanes, 2 * n * (n + 1) + 7 * n + 2, price, "symmetric", areas[0], areas[2]
+    )
+    if found is not None:
+        return found
+    price = 1500 + 400 * n + (9 if vectors else 3) * n**3 * _flops(char)
     return _spectral(a, "eigh", price, words, *areas)
 
 
@@ -248,22 +284,33 @@ def _svd(a: Any, ku: int, kv: int, vectors: bool) -> Plan:
     words = (
         read(0), *outs, m, n, ku, kv, vectors, routine("gesdd", char), size,
     )  # fmt: skip
-    price = 3000 + 800 * few + (20 if vectors else 4) * m * n * few * _flops(char)
     areas = (a.dtype.itemsize * (m * n + size), a.dtype.itemsize * reals, 32 * few)
+    price = 3000 + 800 * few + (20 if vectors else 4) * m * n * few * _flops(char)
     return _spectral(a, "svd", price, words, *areas)
+
+
+def _svd_in_lanes(a: Any, plan: Plan, vectors: bool) -> Plan:
+    """The plan of a kernel for lanes, if there is one: LAPACK's words but for complex numbers."""
+    m, n = a.shape[-2:]
+    few, most = min(m, n), max(m, n)
+    count = (most + few) * (few + 1) + few * (most + 1) + 9 * few + 2
+    price = 40 * few * few + (0.6 if vectors else 0.2) * m * n * few
+    words, areas = plan.words[:12], (plan.scratch[0], plan.scratch[2])
+    return _in_lanes(a, "svd", (*words, THREADS), count, price, "singular", *areas) or plan
 
 
 def svd(a: Any, *, full: bool) -> Plan:
     """a (*B, m, n) -> u (*B, m, ku), s (*B, k), vh (*B, kv, n), info (*B)."""
     m, n = a.shape[-2:]
     few = min(m, n)
-    return _svd(a, m if full else few, n if full else few, True)
+    plan = _svd(a, m if full else few, n if full else few, True)
+    return plan if full and m != n else _svd_in_lanes(a, plan, True)
 
 
 def svdvals(a: Any) -> Plan:
     """a (*B, m, n) -> s (*B, k), info (*B)."""
     few = min(a.shape[-2:])
-    return _svd(a, few, few, False)
+    return _svd_in_lanes(a, _svd(a, few, few, False), False)
 
 
 def _eig(a: Any, vectors: bool) -> Plan:

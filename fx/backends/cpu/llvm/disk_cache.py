@@ -108,7 +108,8 @@ _IMPORTED = time.time()
 
 def _sources(root: Path) -> Iterable[Path]:
     """The files that decide what code a graph becomes."""
-    yield from (root / "backends" / "cpu" / "llvm").rglob("*.py")
+    for part in ("llvm", "lapack", "irregular"):  # plans, and what the kernels that are called take
+        yield from (root / "backends" / "cpu" / part).rglob("*.py")
     yield from (root / "compiler").rglob("*.py")
     yield from (root / "graph").rglob("*.py")
     yield from (root / "prims").rglob("*.py")

@@ -1,0 +1,170 @@
+"""Triangles of many small real matrices, side by side in the lanes of vectors: factors, solves.
+
+The elements in one place of ``width`` matrices are a vector, so that every step of an algorithm is
+a step of vectors, whatever the size of a matrix. Sizes are made multiples of 4 by rows and columns
+of the identity, so that sums of products go by tiles of 4 x 4 vectors, which stay in registers.
+What a matrix's result is does not depend on its neighbours.
+"""
+
+from fx.backends.cpu.irregular.lanes.memory import lanes, packed, spoiled, started, unpacked, up
+from fx.backends.cpu.irregular.lanes.vectors import any_of, read, root, spread, write
+from fx.backends.cpu.irregular.language import ARRAY, INT, INT32S, inline, offset
+from fx.backends.cpu.irregular.lapack import own_part
+
+
+@inline
+def _tile(c, row, column, a, a_row, a_column, b, b_row, b_column, count):
+    """c[i, j] -= sum of a[i, k] b[k, j] over k < count, for i, j < 4; steps are in elements."""
+    c00, c01 = read(c), read(offset(c, column))
+    c02, c03 = read(offset(c, 2 * column)), read(offset(c, 3 * column))
+    d = offset(c, row)
+    c10, c11 = read(d), read(offset(d, column))
+    c12, c13 = read(offset(d, 2 * column)), read(offset(d, 3 * column))
+    e = offset(d, row)
+    c20, c21 = read(e), read(offset(e, column))
+    c22, c23 = read(offset(e, 2 * column)), read(offset(e, 3 * column))
+    f = offset(e, row)
+    c30, c31 = read(f), read(offset(f, column))
+    c32, c33 = read(offset(f, 2 * column)), read(offset(f, 3 * column))
+    for k in range(count):
+        p, q = offset(a, k * a_column), offset(b, k * b_row)
+        b0, b1 = read(q), read(offset(q, b_column))
+        b2, b3 = read(offset(q, 2 * b_column)), read(offset(q, 3 * b_column))
+        x = read(p)
+        c00, c01 = c00 - x * b0, c01 - x * b1
+        c02, c03 = c02 - x * b2, c03 - x * b3
+        x = read(offset(p, a_row))
+        c10, c11 = c10 - x * b0, c11 - x * b1
+        c12, c13 = c12 - x * b2, c13 - x * b3
+        x = read(offset(p, 2 * a_row))
+        c20, c21 = c20 - x * b0, c21 - x * b1
+        c22, c23 = c22 - x * b2, c23 - x * b3
+        x = read(offset(p, 3 * a_row))
+        c30, c31 = c30 - x * b0, c31 - x * b1
+        c32, c33 = c32 - x * b2, c33 - x * b3
+    write(c, c00)
+    write(offset(c, column), c01)
+    write(offset(c, 2 * column), c02)
+    write(offset(c, 3 * column), c03)
+    write(d, c10)
+    write(offset(d, column), c11)
+    write(offset(d, 2 * column), c12)
+    write(offset(d, 3 * column), c13)
+    write(e, c20)
+    write(offset(e, column), c21)
+    write(offset(e, 2 * column), c22)
+    write(offset(e, 3 * column), c23)
+    write(f, c30)
+    write(offset(f, column), c31)
+    write(offset(f, 2 * column), c32)
+    write(offset(f, 3 * column), c33)
+
+
+@inline
+def _subtract(c, a, b):
+    """c -= a b, of single vectors."""
+    write(c, read(c) - read(a) * read(b))
+
+
+# fmt: off
+def cholesky(
+    begin, end, a: ARRAY, out: ARRAY, info: INT32S, n: INT, count: INT, work: ARRAY, room: INT,
+    chunk: INT,
+):
+    # fmt: on
+    """As ``lapack.cholesky``; a task is a vector's worth of the ``count`` matrices."""
+    s = own_part(work, begin, room, chunk)
+    w, size = lanes(s), up(n)
+    row, one, none = size * w, spread(s, 1.0), spread(s, 0.0)
+    for t in range(begin, end):
+        first = t * w
+        most = min(w, count - first)
+        packed(a, s, first, count, n, n, size, size)
+        started(info, first, most)
+        for block in range(0, size, 4):
+            for i in range(block, size, 4):
+                left = offset(s, i * row)
+                place = offset(left, block * w)
+                _tile(place, row, w, left, row, w, offset(s, block * row), w, row, block)
+            for j in range(block, block + 4):
+                own = offset(s, j * row)
+                for i in range(j, size):
+                    other = offset(s, i * row)
+                    for k in range(block, j):
+                        _subtract(offset(other, j * w), offset(other, k * w), offset(own, k * w))
+                pivot = offset(own, j * w)
+                x = read(pivot)
+                if any_of((x <= none) | (x != x)):
+                    for lane in range(most):
+                        if not pivot[lane] > 0 and info[first + lane] == 0:
+                            info[first + lane] = j + 1
+                x = root(x)
+                write(pivot, x)
+                scale = one / x
+                for i in range(j + 1, size):
+                    place = offset(s, i * row + j * w)
+                    write(place, read(place) * scale)
+        for i in range(n):
+            for j in range(i + 1, n):
+                write(offset(s, i * row + j * w), none)
+        unpacked(s, out, first, count, n, n, size)
+        spoiled(out, info, first, most, n * n)
+        for lane in range(most):
+            if info[first + lane] != 0:
+                own = offset(out, (first + lane) * n * n)
+                for i in range(n):
+                    for j in range(i + 1, n):
+                        own[i * n + j] = 0
+
+
+@inline
+def divided(low, row, column, x, x_row, x_column, size, sides, unit):
+    """x (size, sides) behind a division by the lower triangle ``low`` (size, size).
+
+    Steps are in elements; negative ones, from the last row and column on, make a lower triangle of
+    an upper one. The diagonal is taken to be of ones if the triangle is ``unit``.
+    """
+    for c in range(0, sides, 4):
+        top = offset(x, c * x_column)
+        for i in range(0, size, 4):
+            y, left = offset(top, i * x_row), offset(low, i * row)
+            _tile(y, x_row, x_column, left, row, column, top, x_row, x_column, i)
+            corner = offset(left, i * column)
+            for r in range(4):
+                for e in range(4):
+                    target = offset(y, r * x_row + e * x_column)
+                    for k in range(r):
+                        source = offset(y, k * x_row + e * x_column)
+                        _subtract(target, offset(corner, r * row + k * column), source)
+                    if not unit:
+                        write(target, read(target) / read(offset(corner, r * (row + column))))
+
+
+# fmt: off
+def triangular_solve(
+    begin, end, a: ARRAY, b: ARRAY, out: ARRAY, rows: INT, columns: INT, left: INT, lower: INT,
+    transposed: INT, unit: INT, count: INT, work: ARRAY, room: INT, chunk: INT,
+):
+    # fmt: on
+    """As ``lapack.triangular_solve``; a task is a vector's worth of the ``count`` pairs."""
+    s = own_part(work, begin, room, chunk)
+    n, sides = (rows, columns) if left else (columns, rows)
+    w, size, wide = lanes(s), up(n), up(sides)
+    x = offset(s, size * size * w)
+    tall, long = (size, wide) if left else (wide, size)  # what x is kept in
+    row, column, x_row, x_column = size * w, w, long * w, w
+    if transposed:
+        row, column = column, row
+    if not left:  # (x op(a))' = op(a)' x'
+        row, column, x_row, x_column = column, row, x_column, x_row
+    forward = (lower != 0) == ((transposed != 0) == (left == 0))
+    low, y = s, x
+    if not forward:  # from the last row on
+        low, y = offset(s, (size - 1) * (row + column)), offset(x, (size - 1) * x_row)
+        row, column, x_row = -row, -column, -x_row
+    for t in range(begin, end):
+        first = t * w
+        packed(a, s, first, count, n, n, size, size)
+        packed(b, x, first, count, rows, columns, tall, long)
+        divided(low, row, column, y, x_row, x_column, size, wide, unit)
+        unpacked(x, out, first, count, rows, columns, long)
