@@ -52,6 +52,10 @@ class StageTracer(Tracer):
     def concrete(self) -> Tensor:
         return self.stage.concrete(self)
 
+    def lies(self) -> Any:
+        """Where its parts lie (``fx/prims/placing.py``); None if that is not known."""
+        return self.stage.lies(self.ref)
+
     def process(self, primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         return self.stage.emit(primitive, args, params)
 
@@ -209,6 +213,9 @@ class Stage:
             f"Python asked for it (bool(), int(), .item(), if, while). Use fx.where, fx.cond or "
             f"fx.while_loop on it, or call the function through fx.jit, which branches"
         )
+
+    def lies(self, value: Value) -> Any:
+        """Where the parts of a value lie; None: a graph of its own does not know."""
 
     def boundary(self, function: Callable[..., Any], args: Sequence[Tensor]) -> Any:
         """What ``function`` computes of known tensors, in shapes that depend on their values."""

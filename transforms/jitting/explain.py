@@ -320,6 +320,9 @@ def _same_kind(jitted: Any, last: Program, signature: Any) -> str:
             return f"the number {key!r} was a {kind.__name__} before, and is {_shown(now)} now"
     if last.table.draws:
         return "what it draws takes another branch"
+    if last.lies and not jitted.lie_so(last, signature):
+        told = [str(tuple(map(str, where[1]))) for where in last.lies.values() if where is not None]
+        return f"the parts of its tensors lay otherwise before: {', '.join(told) or 'on no mesh'}"
     return "a tensor that it reads has another shape, dtype or device"
 
 

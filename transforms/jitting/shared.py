@@ -82,6 +82,7 @@ def _copy(program: Program) -> Program:
         program, plan=None, calls=0, tally=[0], history=[], seconds=None, graphs=[],
         sources=dict(program.sources), numbers=list(program.numbers),
         predicates=list(program.predicates), gathered=list(program.gathered),
+        lies=dict(program.lies),
     )  # fmt: skip
 
 

@@ -45,9 +45,10 @@ from fx.transforms.jitting.program import (
 from fx.transforms.jitting.recording.elements import ElementRecording
 from fx.transforms.jitting.recording.gradients import PLAIN, GradientRecording, Lifted
 from fx.transforms.jitting.recording.numbers import NumberRecording
+from fx.transforms.jitting.recording.places import PlaceRecording
 
 
-class Recording(NumberRecording, ElementRecording, GradientRecording, Stage):
+class Recording(PlaceRecording, NumberRecording, ElementRecording, GradientRecording, Stage):
     """A function that is being staged for ``jit``.
 
     Args:
