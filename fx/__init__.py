@@ -184,6 +184,8 @@ _LAZY = {
     "P": "fx.distributed",
     "PartitionSpec": "fx.distributed",
     "shard_map": "fx.distributed",
+    "NamedSharding": "fx.distributed",
+    "with_sharding_constraint": "fx.distributed",
 }
 
 

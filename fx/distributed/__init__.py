@@ -29,6 +29,7 @@ _HOMES = {
         broadcast_object_list scatter_object_list send_object_list recv_object_list""",
     "fx.distributed.mesh": "Mesh P PartitionSpec",
     "fx.distributed.sharded": "shard_map",
+    "fx.distributed.constraints": "NamedSharding with_sharding_constraint",
     "fx.distributed.placements": "Placement Shard Replicate Partial",
     "fx.distributed.device_mesh": "DeviceMesh init_device_mesh",
     "fx.distributed.implicit": "implicit_replication",
