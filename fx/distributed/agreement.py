@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from fx.config import modes
 from fx.devices import backend
 from fx.distributed import exchange, mpi, recorder
 from fx.distributed.errors import DistError
@@ -76,6 +77,15 @@ ranks_agree = Primitive(
     batch=_no_lanes, effectful=MESSAGES, differentiable=False,
     jvp=NOT_DIFFERENTIABLE, vjp=NOT_DIFFERENTIABLE, sample=None,
 )  # fmt: skip
+
+
+def agrees(ranks: Any, *said: str) -> None:
+    """See, in each call of what is staged now, that all ranks along an axis say the same."""
+    if ranks.size > 1:
+        number = int(exchange.print_of(said)[0][0])
+        _sent[number] = said
+        params = {"axis": ranks.key, "size": ranks.size, "digest": number, "of": said[0]}
+        modes.stage.emit(ranks_agree, (), params)
 
 
 def _messages(graph: Any, sure: bool = True) -> Iterator[tuple[Any, bool]]:

@@ -67,8 +67,8 @@ def _where(what: str, x: Any) -> tuple[Mesh, Placements]:
 def _refuse_staging(what: str) -> None:
     if modes.stage is not None:
         modes.stage.give_up(
-            f"{what} sends what the first rank has; of a tensor that is the same on all ranks write "
-            f"fx.with_sharding_constraint(x, fx.NamedSharding(mesh, placements))"
+            f"{what} sends what the first rank has; of a tensor that is the same on all ranks "
+            f"write fx.with_sharding_constraint(x, fx.NamedSharding(mesh, placements))"
         )
 
 
