@@ -132,8 +132,10 @@ def case_several_passes_and_values_of_the_forward():
             loss.backward()
             return loss
 
-        for _ in range(3):
-            jit(step)(*[part(a) for a in (x, y, u, v)])
+        with programs() as ran:
+            for _ in range(3):
+                jit(step)(*[part(a) for a in (x, y, u, v)])
+        assert len(ran) == (3 if jit is fx.jit else 0)
         found.append([*model.parameters()])
     for q, p in zip(*found):
         close(p, q)
@@ -155,9 +157,11 @@ def case_what_stays_whole_serves_the_values_and_the_tape_of_now():
             with fx.no_grad():
                 for p in one.parameters():
                     p *= 0.5
-                return before, one(x)
+            return before, one(x).detach()
 
-        found.append(jit(step)(part(x), part(y)))
+        with programs() as ran:
+            found.append(jit(step)(part(x), part(y)))
+        assert len(ran) == (jit is fx.jit)
     for q, p in zip(plain.parameters(), model.parameters(), strict=True):
         if q.grad is not None:
             close(p.grad, q.grad)
