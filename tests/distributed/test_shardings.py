@@ -111,3 +111,13 @@ def test_what_the_first_rank_sends_is_no_node(mesh):
         ):
             found = fx.jit(f)(fx.ones(2))
         assert found.full_tensor().tolist() == [2.0, 2.0]
+
+
+def test_a_plain_tensor_does_not_meet_one_of_a_mesh_under_jit_either(mesh):
+    x, plain = fx.with_sharding_constraint(fx.ones((2, 4)), rows(mesh)), fx.ones(4)
+    f = fx.jit(lambda x: (x * plain).full_tensor())
+    for _ in range(3):
+        with pytest.raises(FxError, match="multiply got tensors on different devices"):
+            f(x)
+        with dist.implicit_replication():
+            assert f(x).tolist() == [[1.0] * 4] * 2

@@ -168,6 +168,8 @@ def _write(
         pause=pause, float=float, type=type, int=int, len=len, id=id,
     )  # fmt: skip
     settings(code, program)
+    if apart is not None:
+        code.require(f"now['joined'] == {modes.joined!r}")
     read = {s.number for v in graph.inputs if type(s := sources.get(v)) is Argument}
     arguments(code, jitted, signature, read if getattr(executable, "native", False) else set())
     if program.guards is not None:
