@@ -35,6 +35,7 @@ _HOMES = {
     "fx.distributed.implicit": "implicit_replication",
     "fx.distributed.uneven": "Join Joinable JoinHook",
     "fx.distributed.tensor": "DTensor distribute_tensor distribute_module local_map",
+    "fx.distributed.ring": "ring_attention",
     "fx.distributed.simulator": "simulate",
 }
 _LAZY = {name: home for home, names in _HOMES.items() for name in names.split()}
