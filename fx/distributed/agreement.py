@@ -107,6 +107,8 @@ def _compared(graph: Graph) -> Graph:
     sent: dict[str, list[str]] = {}
     sizes, surely, everyone = {}, set(), True
     for node, sure in _messages(graph):
+        if "axis" not in node.params:  # from one rank to another: the rest know nothing of it
+            continue
         params = dict(node.params)
         axis, size = params.pop("axis"), params.pop("size")
         sizes[axis] = size
