@@ -16,12 +16,12 @@ from fx.config import modes
 from fx.distributed.mesh import Mesh, PartitionSpec
 from fx.distributed.placed import DEVICE
 from fx.distributed.placements import REPLICATE, Placement, Placements, Shard, checked
-from fx.distributed.specs import spread
 from fx.errors import ArgumentError, DeviceError, DistError, ShapeError, TreeError
 from fx.ops.convert import as_tensor
 from fx.slotted import slotted
 from fx.tensor import Tensor
 from fx.transforms._arguments import name_of
+from fx.transforms.jitting.signature import holds_state
 
 
 @slotted(frozen=True)
@@ -73,8 +73,8 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
             spec alone, which is about the mesh that the tensor lies on; None leaves it as it is.
 
     Raises:
-        DistError: if a spec alone meets a tensor that lies on no mesh, or this rank is not in the
-            mesh.
+        DistError: if a spec alone meets a tensor that lies on no mesh, this rank is not in the
+            mesh, or the tensor is a part, inside of ``shard_map``.
         AxisError: if a spec names an axis that the mesh has not.
         ShapeError: if a spec is longer than its tensor has axes.
         ArgumentError: if placements do not fit the mesh, or ask for addends.
@@ -147,11 +147,30 @@ def between(
 
 
 def _constrained(who: str, x: Any, shardings: Any, what: str, of: str) -> Any:
-    leaves, treedef = tree.flatten(x)
-    found = spread(shardings, treedef, _is_sharding, f"{who}: {what}", of)
+    """A tree as shardings say; what has none is the object that it was."""
+    prefix, structure = tree.flatten(shardings, is_leaf=_is_sharding)
+    leaves, treedef = tree.flatten(x, is_leaf=holds_state)
+    try:  # with marks in place of tensors, whose values the words of an error would show
+        structure.flatten_up_to(tree.unflatten(treedef, list(range(len(leaves)))))
+    except (ValueError, TypeError):
+        raise TreeError(f"{who}: {what}={shardings!r} is no prefix of {treedef}, {of}") from None
+    subtrees = structure.flatten_up_to(x)
     return tree.unflatten(
-        treedef, [x if s is None else _lying(who, x, s) for x, s in zip(leaves, found, strict=True)]
+        structure,
+        [sub if s is None else _laid(who, sub, s) for s, sub in zip(prefix, subtrees, strict=True)],
     )
+
+
+def _laid(who: str, x: Any, sharding: Any) -> Any:
+    """A tree all of whose leaves lie as one sharding says."""
+    leaves, treedef = tree.flatten(x, is_leaf=holds_state)
+    for leaf in leaves:
+        if holds_state(leaf):
+            raise ArgumentError(
+                f"{who}: the parameters of {type(leaf).__name__} stay where they are; write None "
+                f"for it, and fx.distributed.distribute_module(module, mesh) before"
+            )
+    return tree.unflatten(treedef, [_lying(who, leaf, sharding) for leaf in leaves])
 
 
 def _is_sharding(x: Any) -> bool:
@@ -191,6 +210,11 @@ def _lying(who: str, x: Any, sharding: Any) -> Tensor:
     if found == (mesh, placed):
         return x
     if x.device.name == "cpu":
+        if any(axis in modes.axes for axis in mesh._axes):
+            raise DistError(
+                f"{who}: inside of shard_map on {mesh!r} tensors are parts, which no sharding "
+                f"lays; write it outside"
+            )
         whole = (REPLICATE,) * len(placed)
         x = prims.from_local(x, mesh=mesh, placements=whole, shape=x.shape, home=None)
     elif x.device.name != DEVICE:

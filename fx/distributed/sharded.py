@@ -10,7 +10,6 @@ import fx.prims.shape as shape_prims
 from fx import tree
 from fx.config import modes
 from fx.distributed.mesh import Mesh, MeshAxis, PartitionSpec, Running
-from fx.distributed.specs import spread
 from fx.errors import ArgumentError, DistError, ShapeError, TreeError
 from fx.ops.convert import as_tensor
 from fx.prims.mesh import mesh_index, shard, unshard
@@ -136,11 +135,22 @@ def _check_specs(specs: Any, mesh: Mesh) -> None:
 
 def _spread(specs: Any, treedef: Any, what: str, function: Any) -> list[Cuts]:
     """The cuts of each leaf, from a spec or a pytree prefix of them."""
-    whose = "arguments" if what == "in_specs" else "results"
-    found = spread(
-        specs, treedef, _is_spec, f"shard_map: {what}", f"the {whose} of {name_of(function)}"
-    )
-    return [[] if spec is None else spec.cuts() for spec in found]
+    if isinstance(specs, PartitionSpec):
+        return [specs.cuts()] * treedef.num_leaves
+    prefix, structure = tree.flatten(specs, is_leaf=_is_spec)
+    marks = tree.unflatten(treedef, list(range(treedef.num_leaves)))
+    try:
+        subtrees = structure.flatten_up_to(marks)
+    except (ValueError, TypeError):
+        raise TreeError(
+            f"shard_map: {what}={specs!r} is no prefix of {treedef}, the "
+            f"{'arguments' if what == 'in_specs' else 'results'} of {name_of(function)}"
+        ) from None
+    out: list[Cuts] = [[]] * treedef.num_leaves
+    for spec, subtree in zip(prefix, subtrees, strict=True):
+        for i in tree.leaves(subtree):
+            out[i] = spec.cuts()
+    return out
 
 
 def _check_rank(x: Tensor, cuts: Cuts) -> None:

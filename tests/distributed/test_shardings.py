@@ -68,6 +68,9 @@ BAD = {
     "are of functions; jit one that calls the module": lambda m: fx.jit(
         fx.nn.Linear(2, 2), in_shardings=rows(m)
     ),
+    "tensors are parts": lambda m: fx.shard_map(
+        lambda x: fx.with_sharding_constraint(x, rows(m)), m, fx.P("dp"), fx.P("dp")
+    )(fx.ones(2)),
     "the tensor lies on": lambda m: fx.with_sharding_constraint(
         dist.distribute_tensor(fx.ones(2), dist.init_device_mesh("cpu", (1,))), rows(m)
     ),
@@ -88,6 +91,28 @@ def test_static_arguments_have_no_sharding(mesh):
     f = fx.jit(lambda n, x: x * n, static_argnums=0, in_shardings=(rows(mesh),))
     assert f(3, fx.ones(2)).full_tensor().tolist() == [3.0, 3.0]
     assert f(4, fx.ones(2)).placements == (Shard(0), dist.Replicate())
+
+
+def test_what_has_no_sharding_is_the_object_that_it_was(mesh):
+    model, seen = fx.nn.Linear(2, 1), []
+
+    @fx.jit(in_shardings=(None, rows(mesh), None), out_shardings=(rows(mesh), None))
+    def step(model, x, options):
+        with fx.no_grad():
+            model.bias += 1.0
+        seen.append(options is kept)
+        return x * 2, {"b": options["b"], "a": 1}
+
+    kept, before = {"b": [3]}, model.bias.detach()
+    for _ in range(3):
+        out, rest = step(model, fx.ones(4), kept)
+        assert out.placements[0] == Shard(0) and list(rest) == ["b", "a"] and rest["b"] is kept["b"]
+    assert (model.bias - before).tolist() == [3.0]
+    with pytest.raises(FxError, match="parameters of Linear stay where they are; write None"):
+        fx.jit(lambda m, x: x, in_shardings=rows(mesh))(model, fx.ones(2))
+    x = {"b": fx.ones(2), "a": [fx.ones(2)]}
+    found = fx.with_sharding_constraint(x, {"b": rows(mesh), "a": None})
+    assert found["a"] is x["a"] and found["b"].placements[0] == Shard(0)
 
 
 def test_numbers_and_arrays_come_to_the_mesh(mesh):
