@@ -146,3 +146,15 @@ def test_a_plain_tensor_does_not_meet_one_of_a_mesh_under_jit_either(mesh):
             f(x)
         with dist.implicit_replication():
             assert f(x).tolist() == [[1.0] * 4] * 2
+
+
+def test_the_name_of_jax_is_there_and_loads_nothing_before():
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, fx.lax as lax; assert 'with_sharding_constraint' in dir(lax);"
+        "assert 'fx.distributed' not in sys.modules; import fx;"
+        "assert lax.with_sharding_constraint is fx.with_sharding_constraint"
+    )
+    assert not subprocess.run([sys.executable, "-c", code], check=False).returncode
