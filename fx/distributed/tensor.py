@@ -121,6 +121,11 @@ class DTensor(metaclass=_Kind):
             ArgumentError: if placements do not fit the mesh, or parts of them have other shapes.
         """
         mesh = _mesh("from_local", device_mesh)
+        if local_tensor.device.name == DEVICE:
+            raise ArgumentError(
+                f"from_local takes the part of a rank, a tensor of the CPU, got "
+                f"{local_tensor.spec!r}; write x.redistribute(mesh, placements)"
+            )
         given = _replicated(mesh) if placements is None else placements
         placed = checked("from_local", given, mesh, local_tensor.ndim)
         if shape is None:

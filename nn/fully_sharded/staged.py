@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 from typing import Any, NoReturn
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from fx.distributed.agreement import agrees
 from fx.distributed.filling import refuse_staging
 from fx.errors import BackwardError
 from fx.graph.ir import Value
+from fx.levels import live
 from fx.nn.fully_sharded.reducing import sent_as
 from fx.ops.shapes.joining import concat
 from fx.prims.mesh import mesh_index
@@ -50,15 +50,14 @@ class Passes:
         self.open: dict[int, Pass] = {}
 
 
-_staged: WeakKeyDictionary[Any, Passes] = WeakKeyDictionary()
-
-
 def passes() -> Passes:
-    """Those of the function that is being staged; any other stage is refused by name."""
+    """Those of the function that is being staged; inside of a transform they are refused."""
     stage = modes.stage
     if getattr(stage, "program", None) is None:
         refuse_staging(stage, f"{NAME} inside of a loop or branch")
-    return _staged.setdefault(stage, Passes())
+    if modes.level != stage.number:  # what is gathered would end with that transform
+        refuse_staging(stage, f"{NAME} inside of {live[modes.level].transform}")
+    return vars(stage).setdefault(NAME, Passes())  # type: ignore[no-any-return] # end with it
 
 
 class Pass:

@@ -247,6 +247,20 @@ def case_what_is_not_compiled_is_named_and_leaves_nothing_behind():
         change(model)
         close(uncompiled(words, fx.jit(lambda x, m=model: m(x)), x), plain(x))
         model.reshard()
+    plain, model = net(), shard(net())
+    for one, part in ((plain, lambda x: x), (model, mine)):
+
+        def step(x, one=one):
+            one.zero_grad()
+            for block in one.blocks:  # of the second one the argument has a history
+                x = fx.checkpoint(block)(x)
+            x.sum().backward()
+            return x
+
+        given = part(next(batches(1))[0])
+        step(given) if one is plain else uncompiled("of checkpoint", fx.jit(step), given)
+    for p, q in zip(model.blocks.parameters(), plain.blocks.parameters(), strict=True):
+        close(p.grad, q.grad / size)
     model = shard(net())
     loop = fx.jit(lambda xs: fx.scan(lambda c, x: (c, model(x)), 0.0, xs)[1])
     refused(RuntimeError, "loop or branch", loop, draws(3, 2, 5))
