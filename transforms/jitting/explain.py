@@ -18,8 +18,10 @@ from fx.transforms._arguments import name_of
 from fx.transforms.jitting.compiled import executable_of
 from fx.transforms.jitting.program import Argument, Program, Segment, Told
 
-_SETTINGS = ("the limits", "no_grad", "inference_mode", "the device of this thread", "autocast",
-             "the default dtype", "the default device")  # fmt: skip
+_SETTINGS = (
+    "the limits", "no_grad", "inference_mode", "the device of this thread", "autocast",
+    "the device that plain tensors follow", "the default dtype", "the default device",
+)  # fmt: skip
 
 
 # what there is ----------------------------------------------------------------------------------
