@@ -186,6 +186,8 @@ _LAZY = {
     "shard_map": "fx.distributed",
     "pure_callback": "fx.callbacks",
     "io_callback": "fx.callbacks",
+    "NamedSharding": "fx.distributed",
+    "with_sharding_constraint": "fx.distributed",
 }
 
 

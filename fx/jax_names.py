@@ -35,7 +35,6 @@ SAME = {
     "unsignedinteger": "numpy.unsignedinteger",
 }
 LACKING = {
-    "NamedSharding": "fx.distributed has meshes and placements",
     "clear_caches": "each jitted function has f.cache_clear()",
     "custom_gradient": "write fx.custom_vjp",
     "debug_nans": "write fx.jit(f, check=True), or fx.isnan where it matters",

@@ -7,7 +7,7 @@ a tensor with a node has the call recorded on the level-0 tape.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any, ClassVar
 
@@ -248,12 +248,21 @@ class Primitive:
         Raises:
             DeviceError: if they lie on several, or what lies on the CPU is more than a number.
         """
-        others = names - {"cpu"}
-        numbers = all(not x.ndim for x in args if name_of(x._a) == "cpu")
+        there = self.together([TensorSpec(x.shape, x.dtype, name_of(x._a)) for x in args])
+        put = registry["device_put"]
+        return self(*[put(x, device=there) for x in args], **params)
+
+    def together(self, specs: Sequence[TensorSpec]) -> str:
+        """The device on which operands of several devices meet.
+
+        Raises:
+            DeviceError: as ``_brought_together``.
+        """
+        others = {s.device for s in specs} - {"cpu"}
+        numbers = all(not s.shape for s in specs if s.device == "cpu")
         if len(others) == 1 and (numbers or modes.joined in others):
-            put, (there,) = registry["device_put"], others
-            return self(*[put(x, device=there) for x in args], **params)
-        listed = ", ".join([f"{TensorSpec(x.shape, x.dtype)!r} on {name_of(x._a)}" for x in args])
+            return others.pop()
+        listed = ", ".join([f"{TensorSpec(s.shape, s.dtype)!r} on {s.device}" for s in specs])
         raise DeviceError(
             f"{self.name} got tensors on different devices: {listed}; "
             f"move them together, for example x.to({min(others)!r})"

@@ -29,11 +29,13 @@ _HOMES = {
         broadcast_object_list scatter_object_list send_object_list recv_object_list""",
     "fx.distributed.mesh": "Mesh P PartitionSpec",
     "fx.distributed.sharded": "shard_map",
+    "fx.distributed.constraints": "NamedSharding with_sharding_constraint",
     "fx.distributed.placements": "Placement Shard Replicate Partial",
     "fx.distributed.device_mesh": "DeviceMesh init_device_mesh",
     "fx.distributed.implicit": "implicit_replication",
     "fx.distributed.uneven": "Join Joinable JoinHook",
     "fx.distributed.tensor": "DTensor distribute_tensor distribute_module local_map",
+    "fx.distributed.ring": "ring_attention",
     "fx.distributed.simulator": "simulate",
 }
 _LAZY = {name: home for home, names in _HOMES.items() for name in names.split()}

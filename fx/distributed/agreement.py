@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from fx.config import modes
 from fx.devices import backend
 from fx.distributed import exchange, mpi, recorder
 from fx.distributed.errors import DistError
@@ -78,6 +79,15 @@ ranks_agree = Primitive(
 )  # fmt: skip
 
 
+def agrees(ranks: Any, *said: str) -> None:
+    """See, in each call of what is staged now, that all ranks along an axis say the same."""
+    if ranks.size > 1:
+        number = int(exchange.print_of(said)[0][0])
+        _sent[number] = said
+        params = {"axis": ranks.key, "size": ranks.size, "digest": number, "of": said[0]}
+        modes.stage.emit(ranks_agree, (), params)
+
+
 def _messages(graph: Any, sure: bool = True) -> Iterator[tuple[Any, bool]]:
     """The nodes of a graph that send messages, in their order; whether they surely run."""
     for node in graph.nodes:
@@ -97,6 +107,8 @@ def _compared(graph: Graph) -> Graph:
     sent: dict[str, list[str]] = {}
     sizes, surely, everyone = {}, set(), True
     for node, sure in _messages(graph):
+        if "axis" not in node.params:  # from one rank to another: the rest know nothing of it
+            continue
         params = dict(node.params)
         axis, size = params.pop("axis"), params.pop("size")
         sizes[axis] = size

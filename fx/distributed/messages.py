@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from fx.distributed import exchange, mpi
+from fx.config import modes
+from fx.distributed import exchange
 from fx.distributed.errors import DistError
-from fx.distributed.filling import Array, Place, array_of, kept
+from fx.distributed.filling import Array, Place, array_of, kept, refuse_staging
 from fx.distributed.groups import ProcessGroup, world
-from fx.distributed.mpi import raw
+from fx.distributed.pairs import received, sent, stage_messages
+from fx.distributed.staged import value_of
 from fx.distributed.work import Steps, Work
 from fx.errors import ArgumentError
 from fx.tensor import new_tensor
@@ -38,12 +40,7 @@ def isend(
 ) -> Work:
     """Send a tensor to a rank; a ``Work``."""
     g, x = world(group), array_of(tensor, "isend")
-    peer = _peer(g, dst, group_dst, "send")
-
-    def steps() -> Steps:
-        yield (g.comm.Isend(raw(x), peer, tag),)
-
-    return Work(g, "send", steps(), lambda out: None, x.nbytes).begin()
+    return sent(x, g, _peer(g, dst, group_dst, "send"), tag)
 
 
 def irecv(
@@ -66,44 +63,13 @@ def irecv(
 def _receive(
     tensor: Any, place: Place, src: int | None, group: Any, tag: int, within: int | None
 ) -> Work:
-    x = array_of(tensor, "recv")
-    return _received(np.empty_like(x), place.filled, src, world(group), tag, within)
+    x, g = array_of(tensor, "recv"), world(group)
+    return received(np.empty_like(x), place.filled, g, _source(g, src, within), tag)
 
 
-def _received(
-    out: Array, fill: Callable[[Any], Any], src: int | None, g: Any, tag: int, within: int | None
-) -> Work:
-    """The work of a message that comes into an array, with which something is filled."""
-    MPI = mpi.start()
-    anyone = src is None and within is None
-    peer = MPI.ANY_SOURCE if anyone else _peer(g, src, within, "recv")
-    status = MPI.Status()
-
-    def steps() -> Steps:
-        yield (_WithStatus(g.comm.Irecv(raw(out), peer, tag), status),)
-        got, source = status.Get_count(MPI.BYTE), g.ranks[status.Get_source()]
-        if got != out.nbytes:
-            raise DistError(
-                f"recv: {out.dtype.name}{list(out.shape)} is {out.nbytes} bytes, and rank {source} "
-                f"sent {got}"
-            )
-        work._source = source
-        return out
-
-    work = Work(g, "recv", steps(), fill, out.nbytes)
-    return work.begin()
-
-
-class _WithStatus:
-    """A request that tells who sent, and how much."""
-
-    def __init__(self, request: Any, status: Any) -> None:
-        self._request, self._status = request, status
-        self._done = False
-
-    def Test(self) -> bool:
-        self._done = self._done or self._request.Test(self._status)
-        return self._done
+def _source(g: ProcessGroup, src: int | None, within: int | None) -> int | None:
+    """Who sends; None: any rank."""
+    return None if src is None and within is None else _peer(g, src, within, "recv")
 
 
 def send(
@@ -114,7 +80,11 @@ def send(
     group_dst: int | None = None,
 ) -> None:
     """Send a tensor to a rank; it may be written to afterwards."""
-    isend(tensor, dst, group, tag, group_dst).wait()
+    if modes.stage is None:
+        isend(tensor, dst, group, tag, group_dst).wait()
+        return
+    g, x = world(group), value_of(tensor, "send")
+    stage_messages(g, [(x, _peer(g, dst, group_dst, "send"), tag)], [])
 
 
 def recv(
@@ -129,9 +99,16 @@ def recv(
     if not place.writes:
         kept([place], "recv", "x = irecv(x, src).value()")
         raise TypeError("recv fills a tensor, and this one keeps its value; write irecv(x).value()")
-    work = _receive(tensor, place, src, group, tag, group_src)
-    work.wait()
-    return work.source_rank()
+    if modes.stage is None:
+        work = _receive(tensor, place, src, group, tag, group_src)
+        work.wait()
+        return work.source_rank()
+    g, x = world(group), value_of(tensor, "recv")
+    peer = _source(g, src, group_src)
+    if peer is None:
+        refuse_staging(modes.stage, "recv from any rank")
+    place.filled(stage_messages(g, [], [(x, peer, tag)])[0])  # type: ignore[list-item]
+    return g.ranks[peer]  # type: ignore[index]
 
 
 class P2POp:
@@ -166,11 +143,32 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
     """Begin messages in both directions together; their works."""
     if not p2p_op_list or not all(isinstance(p, P2POp) for p in p2p_op_list):
         raise ArgumentError("batch_isend_irecv: expected a list of P2POp, with at least one")
+    if modes.stage is not None:
+        return _staged(p2p_op_list)
     works = []
     for p in p2p_op_list:
         other = "group_dst" if p.op.__name__ == "isend" else "group_src"
         works.append(p.op(p.tensor, group=p.group, tag=p.tag, **{other: p.group_peer}))
     return works
+
+
+def _staged(ops: list[P2POp]) -> list[Work]:
+    """The same in a function that is being staged: one node for a group, and its works are done."""
+    g = ops[0].group
+    if any(p.group is not g for p in ops):
+        refuse_staging(modes.stage, "batch_isend_irecv among several groups")
+    sends = [p.op.__name__ == "isend" for p in ops]
+    places = [Place(p.tensor, "recv") for p in ops]
+    ends = [(value_of(p.tensor, p.op.__name__), p.group_peer, p.tag) for p in ops]
+    going = [end for end, is_sent in zip(ends, sends) if is_sent]
+    coming = [end for end, is_sent in zip(ends, sends) if not is_sent]
+    found = iter(stage_messages(g, going, coming))
+    return [
+        Work.complete(
+            g, "send" if is_sent else "recv", None if is_sent else place.filled(next(found))
+        )
+        for place, is_sent in zip(places, sends)
+    ]
 
 
 # objects, which travel pickled --------------------------------------------------------------------
@@ -307,9 +305,9 @@ def recv_object_list(
     """Receive objects into a list; the rank that sent them."""
     g = world(group)
     sizes = np.zeros(len(object_list), np.int64)
-    work = _received(sizes, lambda x: x, src, g, 0, group_src)
+    work = received(sizes, lambda x: x, g, _source(g, src, group_src), 0)
     work.wait()
     whole = np.empty(sizes.sum(), np.uint8)
-    _received(whole, lambda x: x, work.source_rank(), g, 0, None).wait()
+    received(whole, lambda x: x, g, _source(g, work.source_rank(), None), 0).wait()
     object_list[:] = _unpickled(np.split(whole, np.cumsum(sizes)[:-1]), sizes)
     return work.source_rank()

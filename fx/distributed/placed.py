@@ -159,6 +159,13 @@ def compile(graph: Any) -> Any:
     return Sharded(graph)
 
 
+def following() -> Any:
+    """What knows where the values of a graph lie that is still being staged."""
+    from fx.distributed.following import Following
+
+    return Following()
+
+
 _NUMBER = Placed(np.zeros(()), ())  # says what parts are where nothing is given
 
 

@@ -26,7 +26,7 @@ from fx.prims.creation import constant, full
 from fx.prims.elementwise import astype, divide
 from fx.prims.mesh import mesh_index
 from fx.prims.placement import device_put
-from fx.prims.placing import from_local
+from fx.prims.placing import from_local, to_local
 from fx.prims.reduction import prod
 from fx.prims.shape import pad, reshape, slice, transpose
 from fx.spec import TensorSpec
@@ -56,12 +56,17 @@ class Sharded:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.why = ""
+        asked = {v for node in graph.nodes if node.primitive is to_local for v in node.inputs}
+        self.raw = {i for i, v in enumerate(graph.inputs) if v in asked}  # addends stay addends
         self.programs: dict[Any, Any] = {}
         self._last: Any = None
 
     def run(self, arrays: list[Any]) -> list[Any]:
         """The results as arrays."""
-        arrays = [(a.settled or a) if type(a) is Placed else a for a in arrays]
+        arrays = [
+            (a.settled or a) if type(a) is Placed and i not in self.raw else a
+            for i, a in enumerate(arrays)
+        ]
         last = self._last
         if last is None or not last.serves(arrays):
             key = tuple([(a.mesh, a.placements) if type(a) is Placed else None for a in arrays])
@@ -204,9 +209,13 @@ class Nodes(Arrays):
     def walk(self, graph: Graph, env: dict[Value, Any]) -> None:
         """Write what a rank does in place of the nodes of a graph."""
         for node in graph.nodes:
-            self.line = node.line
-            found = self._done(node, [self.read(env, v) for v in node.inputs])
-            env.update(zip(node.outs, found, strict=True))
+            self.walk_one(node, env)
+
+    def walk_one(self, node: Node, env: dict[Value, Any]) -> None:
+        """Write what a rank does in place of one node."""
+        self.line = node.line
+        found = self._done(node, [self.read(env, v) for v in node.inputs])
+        env.update(zip(node.outs, found, strict=True))
 
     def _done(self, node: Node, args: list[Any]) -> Sequence[Any]:
         primitive, params = node.primitive, node.params

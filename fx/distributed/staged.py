@@ -44,7 +44,7 @@ def _moves(group: Any) -> bool:
     return group.comm is not None and group.size() > 1
 
 
-def _axis(group: Any) -> dict[str, Any]:
+def axis_of(group: Any) -> dict[str, Any]:
     """The parameters that name a group's ranks."""
     if group.axis is None:
         from fx.distributed.ranks import Ranks
@@ -80,13 +80,13 @@ def native_means(group: Any, dtype: Any) -> Callable[..., Any] | None:
         return None
     from fx.transforms import jit
 
-    axis, size = _axis(group), group.size()
+    axis, size = axis_of(group), group.size()
     return jit(lambda *xs: [x / size for x in prims.psum(*xs, **axis)])
 
 
 def summed(group: Any, xs: Sequence[Tensor]) -> Sequence[Tensor]:
     """The sums of all ranks' ``xs``, which are of one dtype, in each: gradients flow through."""
-    return prims.psum(*xs, **_axis(group)) if _moves(group) else xs  # type: ignore[no-any-return]
+    return prims.psum(*xs, **axis_of(group)) if _moves(group) else xs  # type: ignore[no-any-return]
 
 
 def _by_dtype(xs: Sequence[Tensor]) -> list[list[int]]:
@@ -102,15 +102,15 @@ def _reduced(group: Any, xs: list[Tensor], op: ReduceOp) -> Sequence[Tensor]:
         return side_by_side(xs, lambda flat: _ordered(group, flat, op))
     message = _MESSAGES[op.work]
     if message is prims.psum:
-        found = message(*xs, **_axis(group))
+        found = message(*xs, **axis_of(group))
     else:
-        found = [message(x, **_axis(group)) for x in xs]
+        found = [message(x, **axis_of(group)) for x in xs]
     return [x / group.size() for x in found] if op._name == "AVG" else found
 
 
 def _ordered(group: Any, x: Tensor, op: ReduceOp) -> Tensor:
     """A reduction by pairs in the order of the ranks."""
-    return _tree(group, prims.all_gather(x, _index(group), **_axis(group)), op)
+    return _tree(group, prims.all_gather(x, _index(group), **axis_of(group)), op)
 
 
 def _tree(group: Any, rows: Tensor, op: ReduceOp) -> Tensor:
@@ -139,11 +139,11 @@ def broadcast_each(group: Any, xs: Sequence[Tensor], root: int) -> list[Tensor]:
 
 
 def _sent(group: Any, x: Tensor, root: int) -> Tensor:
-    return prims.pbroadcast(x, _index(group), source=root, **_axis(group))  # type: ignore[no-any-return]
+    return prims.pbroadcast(x, _index(group), source=root, **axis_of(group))  # type: ignore[no-any-return]
 
 
 def _index(group: Any) -> Tensor:
-    return mesh_index(axis=_axis(group)["axis"], device="cpu")  # type: ignore[no-any-return]
+    return mesh_index(axis=axis_of(group)["axis"], device="cpu")  # type: ignore[no-any-return]
 
 
 def side_by_side(xs: list[Tensor], move: Callable[[Tensor], Tensor]) -> list[Tensor]:
@@ -182,7 +182,7 @@ def reduce_scatter(group: Any, x: Tensor, op: ReduceOp) -> Tensor:
             return x[group.rank()]
         if op.work != "sum" or group.ordered or mpi.operation(op.work, x.dtype) is None:
             return _tree(group, _exchanged(group, x), op)
-        out = prims.psum_scatter(x, _index(group), **_axis(group))
+        out = prims.psum_scatter(x, _index(group), **axis_of(group))
         return out / group.size() if op._name == "AVG" else out
 
 
@@ -191,7 +191,7 @@ def gather_all(group: Any, x: Tensor) -> Tensor:
     with no_grad():
         if not _moves(group):
             return stack([x] * group.size())
-        return prims.all_gather(x, _index(group), **_axis(group))  # type: ignore[no-any-return]
+        return prims.all_gather(x, _index(group), **axis_of(group))  # type: ignore[no-any-return]
 
 
 def gather_to(group: Any, x: Tensor, root: int) -> Tensor | None:
@@ -227,7 +227,7 @@ def all_to_all_ragged(group: Any, parts: Sequence[Tensor], out: Sequence[Tensor]
 
 
 def _exchanged(group: Any, x: Tensor) -> Tensor:
-    return prims.all_to_all(x, _index(group), **_axis(group))  # type: ignore[no-any-return]
+    return prims.all_to_all(x, _index(group), **axis_of(group))  # type: ignore[no-any-return]
 
 
 def barrier(group: Any) -> None:

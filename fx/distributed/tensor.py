@@ -49,7 +49,11 @@ def _where(what: str, x: Any) -> tuple[Mesh, Placements]:
     found = prims.placements_of(x)
     if found is None:
         if x.device.name == DEVICE:
-            _run_as_it_is()
+            if modes.stage is not None:
+                modes.stage.give_up(
+                    f"{what} asks where the parts of a tensor on a mesh lie, which does not follow "
+                    f"from where its arguments lie"
+                )
             raise DistError(
                 f"{what}: lanes of vmap are cut or have no mesh, so that one lane has no parts; "
                 f"write it outside of vmap"
@@ -60,10 +64,12 @@ def _where(what: str, x: Any) -> tuple[Mesh, Placements]:
     return found  # type: ignore[no-any-return]
 
 
-def _run_as_it_is() -> None:
-    """In a function that is being staged: placements are known when it runs."""
+def _refuse_staging(what: str) -> None:
     if modes.stage is not None:
-        modes.stage.give_up("it asks where the parts of a tensor on a mesh lie")
+        modes.stage.give_up(
+            f"{what} sends what the first rank has; of a tensor that is the same on all ranks "
+            f"write fx.with_sharding_constraint(x, fx.NamedSharding(mesh, placements))"
+        )
 
 
 def _replicated(mesh: Mesh) -> Placements:
@@ -115,7 +121,11 @@ class DTensor(metaclass=_Kind):
             ArgumentError: if placements do not fit the mesh, or parts of them have other shapes.
         """
         mesh = _mesh("from_local", device_mesh)
-        _run_as_it_is()
+        if local_tensor.device.name == DEVICE:
+            raise ArgumentError(
+                f"from_local takes the part of a rank, a tensor of the CPU, got "
+                f"{local_tensor.spec!r}; write x.redistribute(mesh, placements)"
+            )
         given = _replicated(mesh) if placements is None else placements
         placed = checked("from_local", given, mesh, local_tensor.ndim)
         if shape is None:
@@ -134,6 +144,7 @@ class DTensor(metaclass=_Kind):
                 f"a part of shape {wanted}, got {tuple(local_tensor.shape)}"
             )
         if run_check:
+            _refuse_staging("from_local(run_check=True)")
             local_tensor = _of_the_first(local_tensor, mesh, placed)
         home = grad_placements and checked("from_local", grad_placements, mesh, len(shape))
         return prims.from_local(  # type: ignore[no-any-return]
@@ -250,7 +261,7 @@ def distribute_tensor(
         ((Shard(dim=0),), tensor([2., 2., 2.]))
     """
     mesh = _mesh("distribute_tensor", device_mesh)
-    _run_as_it_is()
+    _refuse_staging("distribute_tensor")
     given = _replicated(mesh) if placements is None else placements
     placed = checked("distribute_tensor", given, mesh, tensor.ndim)
     if any(p.is_partial() for p in placed):

@@ -18,7 +18,9 @@ from fx.errors import StagingError
 from fx.frames import user_line
 from fx.graph.ir import Graph, Node, Value, constant_value, input_value
 from fx.graph.named import Named
+from fx.graph.printing import subgraphs
 from fx.levels import Level, Tracer
+from fx.primitive import registry
 from fx.spec import TensorSpec
 from fx.tape import CELL, GradTracer
 from fx.tensor import Tensor, _new, new_tensor
@@ -51,6 +53,10 @@ class StageTracer(Tracer):
 
     def concrete(self) -> Tensor:
         return self.stage.concrete(self)
+
+    def lies(self) -> Any:
+        """Where its parts lie (``fx/prims/placing.py``); None if that is not known."""
+        return self.stage.lies(self.ref)
 
     def process(self, primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         return self.stage.emit(primitive, args, params)
@@ -171,11 +177,29 @@ class Stage:
     def emit(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Stage one operation; the tracers of its results."""
         values = [self.value_of(x) for x in args]
+        if len(values) > 1 and len({v.spec.device for v in values}) > 1:
+            values = self._together(primitive, values, params)
         specs = primitive.spec(*[v.spec for v in values], **params)
         node = self.add(primitive, values, params, specs if primitive.multiple else (specs,))
         if primitive.multiple:
             return tuple([self.tracer(v) for v in node.outs])
         return self.tracer(node.outs[0])
+
+    def _together(self, primitive: Any, values: list[Value], params: dict[str, Any]) -> list[Value]:
+        """Operands of several devices, refused where they are eagerly.
+
+        What runs graphs of its own, or a user's function, sees to what meets inside.
+        """
+        if getattr(primitive, "is_applied", False) or next(iter(subgraphs(params)), None):
+            return values
+        there = primitive.together([v.spec for v in values])
+        put = registry["device_put"]
+        return [
+            self.emit(put, (self.tracer(v),), {"device": there}).ref
+            if v.spec.shape and v.spec.device != there
+            else v
+            for v in values
+        ]
 
     def add(self, primitive: Any, values: Sequence[Value], params: Any, specs: Any) -> Node:
         """A new node."""
@@ -209,6 +233,9 @@ class Stage:
             f"Python asked for it (bool(), int(), .item(), if, while). Use fx.where, fx.cond or "
             f"fx.while_loop on it, or call the function through fx.jit, which branches"
         )
+
+    def lies(self, value: Value) -> Any:
+        """Where the parts of a value lie; None: a graph of its own does not know."""
 
     def boundary(self, function: Callable[..., Any], args: Sequence[Tensor]) -> Any:
         """What ``function`` computes of known tensors, in shapes that depend on their values."""
@@ -333,7 +360,7 @@ class Stage:
             f"it outside"
         )
 
-    def lies(self, x: Any) -> tuple[int, ...] | None:
+    def memory_steps(self, x: Any) -> tuple[int, ...] | None:
         """The steps in memory, in elements, of what stands for a tensor of the call's.
 
         None where that lies in the order of its axes, as everything does that is computed here.

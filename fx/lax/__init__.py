@@ -72,10 +72,19 @@ globals().update({name: getattr(fx, ours) for name, ours in _RENAMED.items()})
 globals().update({name: getattr(fx.special, ours) for name, ours in _SPECIAL.items()})
 
 
+_LATE = ("with_sharding_constraint",)  # of rooms that load when they are first asked for
+
+
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
+    if name in _LATE:
+        return getattr(fx, name)
     raise AttributeError(
         f"fx has no lax.{name}; dir(fx.lax) lists what there is, and names of jax.numpy are those "
         f"of fx"
     )
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_LATE])

@@ -15,6 +15,7 @@ import math
 
 import fx.prims.factors as factors
 import fx.prims.shape as shape_prims
+from fx.config import modes
 from fx.dtypes import float32, int64
 from fx.errors import ShapeError
 from fx.primitive import define
@@ -314,13 +315,18 @@ attention = define(
 
 
 def _at_once(q, k, v, *, causal, scale):
-    """With all weights in memory; without lse, which only the way back of the kernel wants."""
+    """With all weights in memory; lse is for the way back of a tape whose values are tracers, as
+    in ``vmap(grad(f))``. A stage records no call of this, but what it does."""
+    rows = q.shape[:3]
     grouped = q.shape[1] != k.shape[1]
     if grouped:
         q, k, v, _ = _five(q, k, v, [])
     s = _scores(q, k, [], causal, scale)
     out = matmul(softmax(s, axis=s.ndim - 1), v)
-    return _together(out) if grouped else out, None
+    out = _together(out) if grouped else out
+    if modes.stage is not None:
+        return out, None
+    return out, shape_prims.reshaped(logsumexp(s, axes=(s.ndim - 1,), keepdims=False), rows)
 
 
 attention_of_few = fuse(  # where all weights are the faster way for compilers, not for a kernel

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fx.config import modes
 from fx.primitive import define
 from fx.prims import factors
 from fx.prims.families import to_front
@@ -17,22 +18,34 @@ from fx.spec import TensorSpec
 
 
 def placements_of(x: Any) -> Any:
-    """Where the value of a tensor of any level lies: a mesh and placements; None if unknown."""
-    lanes = []
-    while hasattr(x, "value") and not hasattr(x, "read"):  # a tracer; not a cell
-        lanes.append(getattr(x, "dim", None))
+    """Where the value of a tensor of any level lies: a mesh and placements; None if unknown.
+
+    Of what is staged it is known where it follows from the inputs, which are assumed to lie so
+    from then on.
+    """
+    lanes: list[int] = []
+    if modes.stage is not None and hasattr(x, "read"):  # a cell, or a name
+        x = x.read()
+    while hasattr(x, "value") and not hasattr(x, "read") and not hasattr(x, "lies"):  # a tracer
+        if type(x.dim) is int:  # the axis of its lanes; of other tracers it is the method
+            lanes.append(x.dim)
         x = x.value
-    array = getattr(x, "_a", None)
-    if getattr(array, "mesh", None) is None:
+    if hasattr(x, "lies"):
+        found = x.lies()
+    else:
+        array = getattr(x, "_a", None)
+        mesh = getattr(array, "mesh", None)
+        found = None if mesh is None else (mesh, array.placements)  # type: ignore[union-attr]
+    if found is None:
         return None
-    placements = array.placements
-    for d in [d for d in reversed(lanes) if d is not None]:
+    mesh, placements = found
+    for d in reversed(lanes):
         if any(p.is_shard(d) for p in placements):
             return None  # of no lane does each rank have a part
         placements = tuple(
             [type(p)(p.dim - (p.dim > d)) if p.is_shard() else p for p in placements]
         )
-    return array.mesh, placements
+    return mesh, placements
 
 
 def _home(mesh: Any, placements: Any) -> Any:

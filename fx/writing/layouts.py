@@ -57,7 +57,7 @@ def steps_of(x: Any) -> tuple[int, ...] | None:
         return strides_of(x._a)
     stage = getattr(x, "stage", None) if type(x) is not Named else modes.stage
     if stage is not None:
-        return stage.lies(x)  # type: ignore[no-any-return]
+        return stage.memory_steps(x)  # type: ignore[no-any-return]
     return strides_of(array_of(x)) if type(x) is Named else None
 
 

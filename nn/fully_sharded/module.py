@@ -12,13 +12,13 @@ from fx import tree
 from fx.config import modes
 from fx.distributed import agreement
 from fx.distributed.device_mesh import init_device_mesh
-from fx.distributed.filling import refuse_staging
 from fx.distributed.mesh import Mesh, world
 from fx.distributed.placed import Placed
 from fx.distributed.placements import Replicate, Shard, local_shape
 from fx.distributed.tensor import DTensor, distribute_tensor
 from fx.errors import ArgumentError, DistError
 from fx.nn.base.module import Module
+from fx.nn.fully_sharded import staged
 from fx.nn.fully_sharded.unit import Unit
 from fx.tensor import Tensor, new_tensor
 
@@ -279,14 +279,15 @@ def _without_values(path: str, p: Any, mesh: Any, placements: Any) -> Any:
 
 def _before(module: Any, args: Any, kwargs: Any) -> Any:
     if modes.stage is not None:
-        refuse_staging(modes.stage, NAME)
-    if module._reshards is None:
-        module._reshards = bool(_running)
-    _running.append(module)
-    module._unit.show()
-    for ahead in module._ahead:
-        ahead._unit.show()
-        ahead._unit.hide(release=False)
+        _before_staged(module, staged.passes())
+    else:
+        if module._reshards is None:
+            module._reshards = bool(_running)
+        _running.append(module)
+        module._unit.show()
+        for ahead in module._ahead:
+            ahead._unit.show()
+            ahead._unit.hide(release=False)
     policy = module._policy
     if policy.param_dtype is None or not policy.cast_forward_inputs:
         return None
@@ -294,11 +295,40 @@ def _before(module: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _behind(module: Any, args: Any, out: Any) -> Any:
-    if module in _running:
-        del _running[_running.index(module) :]
-    module._unit.hide(release=bool(module._reshards))
+    changed = None
+    if modes.stage is not None:
+        changed = out = _behind_staged(module, staged.passes(), out)
+    else:
+        if module in _running:
+            del _running[_running.index(module) :]
+        module._unit.hide(release=bool(module._reshards))
     dtype = module._policy.output_dtype
-    return None if dtype is None else _cast(out, dtype)
+    return changed if dtype is None else _cast(out, dtype)
+
+
+def _before_staged(module: Any, passes: staged.Passes) -> None:
+    passes.running.append(module)
+    for unit in (module._unit, *[ahead._unit for ahead in module._ahead]):
+        if unit.cells:
+            now = passes.open.get(id(unit))
+            if now is None or not now.serves():
+                passes.open[id(unit)] = now = staged.Pass(unit)
+            if unit is module._unit:
+                now.show()
+
+
+def _behind_staged(module: Any, passes: staged.Passes, out: Any) -> Any:
+    if module not in passes.running:
+        return out
+    del passes.running[passes.running.index(module) :]
+    now = passes.open.get(id(module._unit))
+    if now is None or not now.hide():
+        return out
+    reshards = bool(passes.running) if module._reshards is None else module._reshards
+    if not reshards:
+        return out
+    del passes.open[id(module._unit)]
+    return now.release(out)
 
 
 def _cast(values: Any, dtype: Any) -> Any:

@@ -49,7 +49,7 @@ def means(
     mesh = parts[0].mesh
     kinds: dict[Any, list[int]] = {}
     for i, part in enumerate(parts):
-        kinds.setdefault(_sent_as(part, dtype), []).append(i)
+        kinds.setdefault(sent_as(part, dtype), []).append(i)
     out: list[Any] = [None] * len(parts)
     told = crc32(repr(list(trained)).encode()) % 4093 + 1  # its sums are exact in float32
     for sent, members in kinds.items():
@@ -75,7 +75,7 @@ def means(
     return out
 
 
-def _sent_as(part: Any, dtype: Any) -> Any:
+def sent_as(part: Any, dtype: Any) -> Any:
     floating = new_tensor(part.local).is_floating_point()
     return np.dtype(part.dtype if dtype is None or not floating else dtype)
 

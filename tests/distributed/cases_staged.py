@@ -439,3 +439,109 @@ def case_a_group_that_is_gone():
     dist.barrier()
     dist.destroy_process_group(brief)
     refused("psum along axis group", g, mine())
+
+
+# messages from one rank to another ----------------------------------------------------------------
+
+
+def compiled_and(*warned):
+    """``jit`` whose function runs compiled, or with words of a warning for each call of it."""
+
+    def call(f, *args):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            out = fx.jit(f)(*args)
+        said = [str(w.message) for w in said]
+        assert len(said) == len(warned) and all(w in s for w, s in zip(warned, said)), said
+        return out
+
+    return call
+
+
+def case_a_ring_of_messages_is_a_node():
+    right, left = (rank + 1) % size, (rank - 1) % size
+
+    def turn(x):
+        place, other = fx.nn.Buffer(fx.zeros_like(x)), fx.nn.Buffer(fx.zeros(2))
+        ops = [
+            dist.P2POp(dist.isend, x * 2, right),
+            dist.P2POp(dist.irecv, place, left),
+            dist.P2POp(dist.isend, x[:2], left, tag=1),
+            dist.P2POp(dist.irecv, other, right, tag=1),
+        ]
+        for work in dist.batch_isend_irecv(ops):
+            work.wait()
+        return dist.all_reduce(place + 0) + 1, place + 0, other + 0
+
+    f = fx.jit(turn)
+    for n in (5, 5, 5, 40_000):  # the last ones are not buffered: all are under way at once
+        x = mine(n=n)
+        theirs = lambda r, n=n: np.arange(1, n + 1) * (r + 2) / 3
+        total, came, other = f(x)
+        np.testing.assert_allclose(came.numpy(), 2 * theirs(left), 1e-5)
+        np.testing.assert_allclose(other.numpy(), theirs(right)[:2], 1e-5)
+        np.testing.assert_allclose(total.numpy(), sum(2 * theirs(r) for r in range(size)) + 1, 1e-5)
+
+
+def case_a_chain_of_ranks_each_of_which_does_something_else():
+    place, total = fx.nn.Buffer(fx.zeros(3)), fx.nn.Buffer(fx.zeros(()))
+
+    def stage(x):
+        if rank:
+            assert dist.recv(place, rank - 1) == rank - 1
+            x = x + place
+        if rank < size - 1:
+            dist.send(x * 10, rank + 1, tag=0)
+        total.copy_(x.sum())
+        return x
+
+    want = lambda k: sum(k * 10 ** (rank - r) for r in range(rank + 1))
+    with fx.no_grad():
+        compiled = fx.jit(stage)
+        for k in (1.0, 2.0, 3.0, 4.0):
+            run = stage if rank == 1 and k == 3.0 else compiled  # an eager rank among compiled ones
+            found = run(fx.full((3,), k))
+            assert found.tolist() == [want(k)] * 3 and total.item() == 3 * want(k)
+            if rank:
+                assert place.tolist() == [(want(k) - k)] * 3
+
+
+def case_what_pairs_of_ranks_do_not_compile_is_named():
+    right, left = (rank + 1) % size, (rank - 1) % size
+
+    def alone(x):
+        going = dist.isend(x, right)
+        came = dist.irecv(fx.zeros_like(x), left).value()
+        going.wait()
+        return came
+
+    assert compiled_and("it calls isend")(alone, mine()).shape == (5,)
+    place = fx.nn.Buffer(fx.zeros(5))
+
+    def of_any(x):
+        if rank == 0:
+            dist.recv(place)
+        elif rank == 1:
+            dist.send(x, 0)
+        return x
+
+    if rank < 2:
+        compiled_and(*(["recv from any rank"] if rank == 0 else []))(of_any, mine())
+
+    def short(x):
+        if rank == 0:
+            dist.send(x[:3], 1)
+        elif rank == 1:
+            dist.recv(place, 0)
+        return x
+
+    if rank == 1:
+        refused("float32[5] is 20 bytes, and rank 0 sent 12", fx.jit(short), mine())
+    else:
+        fx.jit(short)(mine())
+    lanes = lambda x: fx.vmap(lambda r: (dist.send(r, right), r)[1])(x)
+    with np.testing.assert_raises_regex(fx.errors.FxError, "a value inside vmap"):
+        fx.jit(lanes)(fx.ones((2, 2)))
+    loop = lambda x: fx.scan(lambda c, r: (dist.send(r, right), (c, r))[1], 0.0, x)[1]
+    with np.testing.assert_raises_regex(fx.errors.FxError, "inside of a loop or branch"):
+        fx.jit(loop)(fx.ones((2, 2)))

@@ -11,3 +11,9 @@ CASES = cases("cases_fsdp.py")
 @pytest.mark.parametrize("size", [2, 3, 4])
 def test_of_ranks(outcomes, case, size):
     assert not outcomes("cases_fsdp.py", size)[case]
+
+
+@pytest.mark.parametrize("case", cases("cases_fsdp_jit.py"))
+@pytest.mark.parametrize("size", [2, 3])
+def test_of_compiled_ranks(outcomes, case, size):
+    assert not outcomes("cases_fsdp_jit.py", size)[case]

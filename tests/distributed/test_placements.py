@@ -66,6 +66,9 @@ BAD = {
     "a whole is no addend": lambda m: dist.distribute_tensor(fx.ones(2), m, [Partial()]),
     "device_mesh must be a mesh": lambda m: dist.distribute_tensor(fx.ones(2)),
     "a part of shape (3,)": lambda m: DTensor.from_local(fx.ones(2), m, [S(0)], shape=(3,)),
+    "from_local takes the part of a rank": lambda m: DTensor.from_local(
+        dist.distribute_tensor(fx.ones(2), m), m, [S(0)]
+    ),
     "cannot become": lambda m: dist.distribute_tensor(fx.ones(2), m).redistribute(m, [Partial()]),
     "reduce_op is one of": lambda m: Partial("mean"),
     "lies on no mesh": lambda m: fx.ones(2).redistribute(m, [S(0)]),

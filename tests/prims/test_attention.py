@@ -348,3 +348,31 @@ def test_without_memory_for_its_scratch_attention_raises_and_goes_on(way):
     command = [sys.executable, "-c", WITHOUT_MEMORY, way]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.stdout == "refused [[[[1.0, 1.0, 1.0, 1.0]]]]\n", done.stderr
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("kv_heads", [1, 2])
+def test_a_tape_around_lanes_and_tangents(causal, kv_heads):
+    """The kernel of few tokens under reverse mode whose values are tracers; oracle: the formula."""
+    draw = np.random.default_rng(0).normal
+    q, k = fx.tensor(draw(size=(1, 2, 3, 4))), fx.tensor(draw(size=(1, kv_heads, 3, 4)))
+
+    def plain(q):
+        rows = fx.arange(3)
+        scores = q @ fx.repeat(k, 2 // kv_heads, axis=1).mT / 2
+        seen = (rows[:, None] >= rows) | (not causal)
+        weights = F.softmax(fx.where(seen, scores, -fx.inf), -1)
+        return (fx.sin(weights @ fx.repeat(k, 2 // kv_heads, axis=1)) ** 2).sum()
+
+    def fused(q):
+        out = F.scaled_dot_product_attention(q, k, k, is_causal=causal, enable_gqa=True)
+        return (fx.sin(out) ** 2).sum()
+
+    two = fx.stack([q, q + 1])
+    for of in (
+        lambda f: fx.vmap(fx.grad(f))(two),
+        lambda f: fx.jvp(fx.grad(f), (q,), (q * 2,))[1],
+        lambda f: fx.hessian(f)(q),
+        lambda f: fx.jit(fx.vmap(fx.grad(f)))(two),
+    ):
+        np.testing.assert_allclose(of(fused).numpy(), of(plain).numpy(), 1e-9, 1e-11)

@@ -18,8 +18,10 @@ from fx.transforms._arguments import name_of
 from fx.transforms.jitting.compiled import executable_of
 from fx.transforms.jitting.program import Argument, Program, Segment, Told
 
-_SETTINGS = ("the limits", "no_grad", "inference_mode", "the device of this thread", "autocast",
-             "the default dtype", "the default device")  # fmt: skip
+_SETTINGS = (
+    "the limits", "no_grad", "inference_mode", "the device of this thread", "autocast",
+    "the device that plain tensors follow", "the default dtype", "the default device",
+)  # fmt: skip
 
 
 # what there is ----------------------------------------------------------------------------------
@@ -320,6 +322,9 @@ def _same_kind(jitted: Any, last: Program, signature: Any) -> str:
             return f"the number {key!r} was a {kind.__name__} before, and is {_shown(now)} now"
     if last.table.draws:
         return "what it draws takes another branch"
+    if last.lies and not jitted.lie_so(last, signature):
+        told = [str(tuple(map(str, where[1]))) for where in last.lies.values() if where is not None]
+        return f"the parts of its tensors lay otherwise before: {', '.join(told) or 'on no mesh'}"
     return "a tensor that it reads has another shape, dtype or device"
 
 

@@ -10,7 +10,7 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 from fx.config import modes, on_plain, writing
-from fx.errors import StagingError
+from fx.errors import ArgumentError, StagingError
 from fx.transforms._arguments import check_function, name_of, several
 from fx.transforms.jitting.donation import give_away
 from fx.transforms.jitting.handled import may_handle
@@ -302,6 +302,8 @@ def jit(
     donate_argnums: int | Sequence[int] = (),
     dynamic: bool = True,
     check: bool | int | None = None,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
 ) -> Any:
     """Compile ``function``: it is staged once for each kind of arguments, and runs as native code.
 
@@ -323,9 +325,15 @@ def jit(
         check: run every ``check``-th call (each for True) eagerly too, in a copy of the process,
             and compare results, cells, gradients and numbers. None: as ``FX_CHECK`` says, where a
             difference is a warning.
+        in_shardings: of tensors on a mesh (``fx.NamedSharding``): how the positional arguments that
+            are not static come to the function: one sharding, or a pytree prefix of their tuple.
+            Those that lie otherwise are brought there, and those of the CPU, the same on all ranks,
+            are distributed, in the same native call. None, also in the prefix: as they are.
+        out_shardings: the same of the result.
 
     Raises:
         StagingError: if a static argument is not hashable.
+        TreeError: of shardings that are no prefix; ``fx.with_sharding_constraint`` says what else.
         CheckError: if a checked call differs from its eager run: it names the first node that does.
 
     Example:
@@ -352,18 +360,33 @@ def jit(
             donate_argnums=donate_argnums,
             dynamic=dynamic,
             check=check,
+            in_shardings=in_shardings,
+            out_shardings=out_shardings,
         )
     check_function(function, "jit")
+    placed = in_shardings is not None or out_shardings is not None
     if holds_state(function):  # a Module: its forward
+        if placed:
+            raise ArgumentError(
+                f"jit of {name_of(function)}: in_shardings and out_shardings are of functions; jit "
+                f"one that calls the module"
+            )
         function.compile(  # type: ignore[attr-defined]
             static_argnums=static_argnums, static_argnames=static_argnames, dynamic=dynamic,
             check=check,
         )  # fmt: skip
         return function
-    options = (
-        function,
+    static = (
         several("static_argnums", static_argnums, int),
         several("static_argnames", static_argnames, str),
+    )
+    if placed:
+        from fx.distributed.constraints import between
+
+        function = between(function, in_shardings, out_shardings, *static)
+    options = (
+        function,
+        *static,
         several("donate_argnums", donate_argnums, int),
         bool(dynamic),
     )

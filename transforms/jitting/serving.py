@@ -11,13 +11,16 @@ from weakref import ref
 from fx import limits
 from fx.config import modes
 from fx.frames import is_internal, user_line
+from fx.prims.placing import placements_of
 from fx.staged_number import StagedNumber
 from fx.tensor import Tensor
 from fx.transforms._arguments import name_of
 from fx.transforms.jitting.program import (
+    Argument,
     Busy,
     Captured,
     Found,
+    Gathered,
     Given,
     GiveUp,
     Held,
@@ -125,6 +128,8 @@ class Programs:
             held = self.owner(owner, signature)
             if held is None or (held.grad is not None) != had:
                 return False
+        if program.lies and not self.lie_so(program, signature):
+            return False
         if len(program.gathered) > 1 and any(type(o) is Given for o, _ in program.gathered):
             leaves = {id(self.owner(owner, signature)._node) for owner, _ in program.gathered}
             if len(leaves) < len(program.gathered):
@@ -150,6 +155,29 @@ class Programs:
         if type(owner) is Found:
             return owner.find(self.function, signature.objects)
         return owner()
+
+    def lie_so(self, program: Program, given: Any) -> bool:
+        """Whether the parts of inputs lie where a program assumes them.
+
+        Args:
+            given: has the ``tensors`` and ``objects`` of the call.
+        """
+        for value, where in program.lies.items():
+            source: Any = program.sources[value]
+            kind = type(source)
+            x: Any = None
+            if kind is Argument:
+                x = given.tensors[source.number]
+            elif kind is Held:
+                x = source.cell()
+            elif kind is Captured:
+                x = source.find(self.function, given.objects)
+            elif kind is Gathered:
+                owner = self.owner(source.owner, given)
+                x = None if owner is None else owner.read_grad()
+            if placements_of(x) != where:
+                return False
+        return True
 
     def _dropper(self, key: Any, program: Program) -> Callable[[], None]:
         """What drops a program, keeping neither of them alive."""

@@ -83,6 +83,7 @@ def _copy(program: Program) -> Program:
         sources=dict(program.sources), numbers=list(program.numbers),
         predicates=list(program.predicates), gathered=list(program.gathered),
         layouts=dict(program.layouts),
+        lies=dict(program.lies),
     )  # fmt: skip
 
 

@@ -86,7 +86,14 @@ class Signature:
             self.donated = donated_leaves(
                 jitted.dynamic(args, kwargs)[0], jitted.donate_argnums, holds_state
             )
-        settings = (limits.key(), modes.barrier >= 0, modes.inference, modes.device, modes.autocast)
+        settings = (
+            limits.key(),
+            modes.barrier >= 0,
+            modes.inference,
+            modes.device,
+            modes.autocast,
+            modes.joined,
+        )
         self.key = (*kinds, *settings, config.default_dtype(), config.default_device())
 
 

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fx.distributed.errors import DistError
-from fx.distributed.messages import _received, isend
+from fx.distributed.messages import isend
+from fx.distributed.pairs import received
 from fx.distributed.work import Work
 from fx.dtypes import as_dtype
 from fx.tensor import Tensor, new_tensor
@@ -156,7 +157,7 @@ class Channel:
 
     def _take(self, specs: Sequence[tuple[Any, Any]], peer: int, tag: int) -> list[Any]:
         works = [
-            _received(np.empty(shape, dtype), lambda x: x, None, self.group, tag, peer)
+            received(np.empty(shape, dtype), lambda x: x, self.group, peer, tag)
             for shape, dtype in specs
         ]
         return [work.value() for work in works]

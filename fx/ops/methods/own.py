@@ -180,7 +180,7 @@ def _told(x: Any) -> tuple[int, ...] | None:
     """The steps of what stands for a tensor of a call; None for those of the order of the axes."""
     while isinstance(x, GradTracer):
         x = x.value
-    return getattr(x, "stage", modes.stage).lies(x) if modes.stage is not None else None
+    return getattr(x, "stage", modes.stage).memory_steps(x) if modes.stage is not None else None
 
 
 def contiguous(self: Tensor, memory_format: Any = None) -> Tensor:

@@ -47,12 +47,13 @@ from fx.transforms.jitting.program import (
 from fx.transforms.jitting.recording.elements import ElementRecording
 from fx.transforms.jitting.recording.gradients import PLAIN, GradientRecording, Lifted
 from fx.transforms.jitting.recording.numbers import NumberRecording
+from fx.transforms.jitting.recording.places import PlaceRecording
 from fx.writing.layouts import steps_after, steps_of
 
 _VIEWS = (shape_prims.transpose, shape_prims.slice, shape_prims.reshape)
 
 
-class Recording(NumberRecording, ElementRecording, GradientRecording, Stage):
+class Recording(PlaceRecording, NumberRecording, ElementRecording, GradientRecording, Stage):
     """A function that is being staged for ``jit``.
 
     Args:
@@ -140,7 +141,7 @@ class Recording(NumberRecording, ElementRecording, GradientRecording, Stage):
         elif x.born < self.number and id(x) not in self.cells and type(x.value) is Tensor:
             self.input(Held(ref(x), x.name), x.value.spec)
 
-    def lies(self, x: Any) -> tuple[int, ...] | None:
+    def memory_steps(self, x: Any) -> tuple[int, ...] | None:
         if type(x) is Named:
             self.asked(x)
             value = self.captured.get(id(x), (None, None))[1]

@@ -13,7 +13,7 @@ handing out are one builtin (``fx/backends/cpu/llvm/commit``), so that nothing c
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import ref
 
 import numpy as np
@@ -106,6 +106,13 @@ def make_plan(jitted: Any, program: Program, signature: Any) -> Any:
     return _write(jitted, program, signature, whole, sources, executable, set(donated))
 
 
+class GivenNow(NamedTuple):
+    """The arguments of a call that goes the short way."""
+
+    tensors: tuple[Any, ...]
+    objects: tuple[Any, ...]
+
+
 _SHORT = ("cpu", "mesh")
 
 
@@ -161,6 +168,8 @@ def _write(
         pause=pause, float=float, type=type, int=int, len=len, id=id,
     )  # fmt: skip
     settings(code, program)
+    if apart is not None:
+        code.require(f"now['joined'] == {modes.joined!r}")
     read = {s.number for v in graph.inputs if type(s := sources.get(v)) is Argument}
     arguments(
         code, jitted, program, signature, read if getattr(executable, "native", False) else set()
@@ -172,6 +181,10 @@ def _write(
         )
         code.add(f"O = ({objects})")
         code.require(f"{code.name('hold', program.guards.hold)}(F, O)")
+        if program.lies:
+            lying, given = code.name("lies", jitted.lie_so), code.name("given", GivenNow)
+            tensors = [f"l{i}, " for i, part in enumerate(signature.parts) if part[0] == "tensor"]
+            code.require(f"{lying}(program, {given}(({''.join(tensors)}), O))")
     counted = {v: s for v in graph.inputs if type(s := sources.get(v)) is Counted}
     before, after = numbers_among(program)
     fetched = fetch_numbers(code, program, counted, before)
