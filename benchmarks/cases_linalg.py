@@ -133,7 +133,7 @@ def _cases(name: str, n: int, compiled: bool, dtype: str) -> Case:
         return _run(library, compiled, work, _arrays(kind, sides, n, dtype), slopes)
 
     return Case(
-        f"{'jit_' if compiled else ''}{name}_{n}{'_double' if dtype == 'float64' else ''}",
+        f"stack_{'jit_' if compiled else ''}{name}_{n}{'_double' if dtype == 'float64' else ''}",
         f"{title}, {COUNTS[n]} of {n}x{n}{', float64' if dtype == 'float64' else ''}",
         {library: (lambda library=library: setup(library)) for library in ("fx", peer)},
         table="stacks_jit" if compiled else "stacks",

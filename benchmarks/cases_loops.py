@@ -207,7 +207,7 @@ def _case(name: str, title: str, setup: Callable[..., Run], alike: Any, *given: 
     setups: dict[str, Any] = {
         library: (lambda library=library: setup(library, *given)) for library in ("fx", "jax")
     }
-    return Case(name, title, setups, table="loops", alike=alike)
+    return Case(f"loop_{name}", title, setups, table="loops", alike=alike)
 
 
 CASES = [

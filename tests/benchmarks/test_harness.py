@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import numpy as np
 import pytest
 
 from benchmarks.__main__ import BEGIN, CASES, END, chosen, written
@@ -58,10 +59,17 @@ def test_a_peer_that_is_not_installed_is_left_out_and_other_failures_are_not():
         prepared(Case("case", "a case", {"fx": missing}))
 
 
+def test_what_gives_something_else_is_not_timed():
+    setups = {"fx": lambda: lambda: 1.0, "torch": lambda: lambda: 1.1}
+    prepared(Case("case", "a case", setups))
+    with pytest.raises(AssertionError, match=r"case: fx and torch differ by 9.1e-02"):
+        prepared(Case("case", "a case", setups, alike=lambda x: [np.array([x])]))
+
+
 def test_names_and_readme():
     assert len({case.name for case in CASES}) == len(CASES)
     asked = [case for case in CASES if case.table in ON_REQUEST]
-    assert asked and asked == chosen(["tiny_", "writes_"])
+    assert asked and asked == chosen(["tiny_", "writes_", "stack_", "loop_"])
     assert chosen([]) == [case for case in CASES if case not in asked]
     rows = {row for rows in MOST_CALLED.values() for row in rows}
     titles = {case.title for case in asked if case.table == "often"}

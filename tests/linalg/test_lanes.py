@@ -33,6 +33,15 @@ def test_the_results_are_those_of_lapack(dtype, n, count):
             close(wrap(function)(*map(fx.asarray, args)), want, dtype, 2)
 
 
+@pytest.mark.parametrize("n, k", [(2, 5), (7, 8), (3, 12), (17, 9), (33, 64)])
+def test_solves_for_more_sides_are_those_of_lapack(n, k):
+    a, b = numbers((40, n, n), "float64"), numbers((40, n, k), "float64", 1)
+    a += 2 * n**0.5 * np.eye(n)[::-1]  # rows that have to be exchanged
+    want = one_by_one(fx.linalg.solve, a, b)
+    for wrap in (lambda f: f, fx.jit):
+        close(wrap(fx.linalg.solve)(*map(fx.asarray, (a, b))), want, "float64", 5)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n", [1, 2, 5, 8, 33])
 def test_determinants_are_those_of_lapack(dtype, n):

@@ -114,7 +114,9 @@ def cholesky(a: Any) -> Plan:
     """a (*B, n, n) -> lower factors, info (*B)."""
     n, char = a.shape[-1], a.dtype.char
     words: tuple[Any, ...] = (read(0), write(0), write(1), n)
-    found = _in_lanes(a, "cholesky", words, _up(n) ** 2, n * n / 4 + n**3 / 50, "triangles")
+    found = _in_lanes(
+        a, "cholesky", words, _up(n) * (_up(n) + 1), n * n / 4 + n**3 / 50, "triangles"
+    )
     if found is not None:
         return found
     words = (*words, routine("potrf", char), THREADS)

@@ -10,7 +10,15 @@ from math import log
 
 from numpy import float64, int64
 
-from fx.backends.cpu.irregular.lanes.memory import lanes, packed, spoiled, started, unpacked, up
+from fx.backends.cpu.irregular.lanes.memory import (
+    lanes,
+    packed,
+    spoiled,
+    started,
+    stride,
+    unpacked,
+    up,
+)
 from fx.backends.cpu.irregular.lanes.triangles import divided
 from fx.backends.cpu.irregular.lanes.vectors import any_of, pick, read, size_of, spread, write
 from fx.backends.cpu.irregular.language import ARRAY, INT, INT32S, inline, like, offset, width_of
@@ -131,12 +139,6 @@ def _behind_four(s, row, u, u_row, n, m, j):
 
 
 @inline
-def stride(n):
-    """Vectors from row to row, so that those of a column lie in different sets of the cache."""
-    return n if n < 24 else n | 1
-
-
-@inline
 def _eliminated(s, u, u_row, turns, n, m, low, info, first, most):
     """s (n, m), in rows of ``stride(m)``, -> u (n, m), in rows of ``u_row``.
 
@@ -190,6 +192,21 @@ def _divided_by_high(u, u_row, x, x_row, size, sides):
     divided(corner, -u_row * w, -w, end, -x_row * w, w, size, sides, False)
 
 
+@inline
+def _put_in_order(b, x, x_row, turns, n, k, first, count):
+    """Right sides (n, k) in lanes, in rows of ``x_row``, each where its turn is."""
+    w = lanes(x)
+    for lane in range(w):
+        own = offset(b, min(first + lane, count - 1) * n * k)
+        for i in range(n):
+            target = offset(x, int64(turns[i * w + lane]) * x_row * w + lane)
+            for j in range(k):
+                target[j * w] = own[i * k + j]
+
+
+_BESIDE = 8  # right sides
+
+
 # fmt: off
 def solve(
     begin, end, a: ARRAY, b: ARRAY, out: ARRAY, info: INT32S, n: INT, k: INT, count: INT,
@@ -198,30 +215,34 @@ def solve(
     # fmt: on
     """As ``lapack.solve``; a task is a vector's worth of the ``count`` pairs of matrices.
 
-    The right sides stand beside a.
+    A few right sides stand beside a; of many, L takes less work.
     """
     s = own_part(work, begin, room, chunk)
-    w, size, sides, m = lanes(s), up(n), up(k), n + k
-    row, u_row = stride(m), stride(size + sides)
-    u = _at(s, size * u_row)
+    w, size, sides, beside = lanes(s), up(n), up(k), k if k <= _BESIDE else 0
+    row, u_row, x_row = stride(n + beside), stride(size + up(beside)), stride(sides)
+    u = _at(s, size * max(u_row, x_row))  # behind a, which makes room for the solutions
     turns = _at(u, size * u_row)
     for t in range(begin, end):
         first = t * w
         most = min(w, count - first)
-        packed(b, u, first, count, n, k, n, k)
+        if beside:
+            packed(b, u, first, count, n, k, n, k)
         packed(a, s, first, count, n, n, n, row)
         for i in range(n):
-            for j in range(k):
+            for j in range(beside):
                 write(_at(s, i * row + n + j), read(_at(u, i * k + j)))
         started(info, first, most)
-        _eliminated(s, u, u_row, turns, n, m, False, info, first, most)
+        _eliminated(s, u, u_row, turns, n, n + beside, beside == 0, info, first, most)
         for i in range(size):
             for j in range(sides):
-                x = read(_at(u, i * u_row + n + j)) if i < n and j < k else spread(s, 0.0)
-                write(_at(s, i * sides + j), x)
+                x = read(_at(u, i * u_row + n + j)) if i < n and j < beside else spread(s, 0.0)
+                write(_at(s, i * x_row + j), x)
         _bordered(u, u_row, n, size)
-        _divided_by_high(u, u_row, s, sides, size, sides)
-        unpacked(s, out, first, count, n, k, sides)
+        if not beside:
+            _put_in_order(b, s, x_row, turns, n, k, first, count)
+            _divided_by_low(u, u_row, s, x_row, size, sides)
+        _divided_by_high(u, u_row, s, x_row, size, sides)
+        unpacked(s, out, first, count, n, k, x_row)
         spoiled(out, info, first, most, n * k)
 
 

@@ -24,6 +24,12 @@ def up(n):
 
 
 @inline
+def stride(n):
+    """Vectors from row to row, so that those of a column lie in different sets of the cache."""
+    return n if n < 24 else n | 1
+
+
+@inline
 def packed(x, s, first, count, n, m, rows, columns):
     """Matrices (n, m) from ``first`` on in lanes, with the identity around them (rows, columns).
 

@@ -5,8 +5,7 @@ column or the row that it clears. LAPACK gets a matrix whose squares are too sma
 finite.
 """
 
-from fx.backends.cpu.irregular.lanes.elimination import stride
-from fx.backends.cpu.irregular.lanes.memory import lanes, packed, unpacked
+from fx.backends.cpu.irregular.lanes.memory import lanes, packed, stride, unpacked
 from fx.backends.cpu.irregular.lanes.vectors import (
     any_of,
     pick,

@@ -9,8 +9,7 @@ G. H. Golub and C. F. Van Loan, Matrix Computations, 2013: algorithm 8.6.2.
 
 from numpy import int64
 
-from fx.backends.cpu.irregular.lanes.elimination import stride
-from fx.backends.cpu.irregular.lanes.memory import lanes, packed
+from fx.backends.cpu.irregular.lanes.memory import lanes, packed, stride
 from fx.backends.cpu.irregular.lanes.reflections import at, identity, reflected, reflector
 from fx.backends.cpu.irregular.lanes.rotations import (
     ROUNDS,

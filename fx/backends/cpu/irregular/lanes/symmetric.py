@@ -11,8 +11,7 @@ B. T. Smith et al., Matrix Eigensystem Routines, EISPACK Guide, 1976: tred2, tql
 
 from numpy import int64
 
-from fx.backends.cpu.irregular.lanes.elimination import stride
-from fx.backends.cpu.irregular.lanes.memory import lanes, packed
+from fx.backends.cpu.irregular.lanes.memory import lanes, packed, stride
 from fx.backends.cpu.irregular.lanes.reflections import at, identity, reflected, reflector
 from fx.backends.cpu.irregular.lanes.rotations import (
     ROUNDS,

@@ -6,7 +6,15 @@ of the identity, so that sums of products go by tiles of 4 x 4 vectors, which st
 What a matrix's result is does not depend on its neighbours.
 """
 
-from fx.backends.cpu.irregular.lanes.memory import lanes, packed, spoiled, started, unpacked, up
+from fx.backends.cpu.irregular.lanes.memory import (
+    lanes,
+    packed,
+    spoiled,
+    started,
+    stride,
+    unpacked,
+    up,
+)
 from fx.backends.cpu.irregular.lanes.vectors import any_of, read, root, spread, write
 from fx.backends.cpu.irregular.language import ARRAY, INT, INT32S, inline, offset
 from fx.backends.cpu.irregular.lapack import own_part
@@ -75,11 +83,12 @@ def cholesky(
     """As ``lapack.cholesky``; a task is a vector's worth of the ``count`` matrices."""
     s = own_part(work, begin, room, chunk)
     w, size = lanes(s), up(n)
-    row, one, none = size * w, spread(s, 1.0), spread(s, 0.0)
+    columns = stride(size)
+    row, one, none = columns * w, spread(s, 1.0), spread(s, 0.0)
     for t in range(begin, end):
         first = t * w
         most = min(w, count - first)
-        packed(a, s, first, count, n, n, size, size)
+        packed(a, s, first, count, n, n, size, columns)
         started(info, first, most)
         for block in range(0, size, 4):
             for i in range(block, size, 4):
@@ -107,7 +116,7 @@ def cholesky(
         for i in range(n):
             for j in range(i + 1, n):
                 write(offset(s, i * row + j * w), none)
-        unpacked(s, out, first, count, n, n, size)
+        unpacked(s, out, first, count, n, n, columns)
         spoiled(out, info, first, most, n * n)
         for lane in range(most):
             if info[first + lane] != 0:
@@ -150,8 +159,8 @@ def triangular_solve(
     s = own_part(work, begin, room, chunk)
     n, sides = (rows, columns) if left else (columns, rows)
     w, size, wide = lanes(s), up(n), up(sides)
-    x = offset(s, size * size * w)
-    tall, long = (size, wide) if left else (wide, size)  # what x is kept in
+    high, long = (size, wide) if left else (wide, size)
+    x = offset(s, size * size * w)  # (high, long)
     row, column, x_row, x_column = size * w, w, long * w, w
     if transposed:
         row, column = column, row
@@ -165,6 +174,6 @@ def triangular_solve(
     for t in range(begin, end):
         first = t * w
         packed(a, s, first, count, n, n, size, size)
-        packed(b, x, first, count, rows, columns, tall, long)
+        packed(b, x, first, count, rows, columns, high, long)
         divided(low, row, column, y, x_row, x_column, size, wide, unit)
         unpacked(x, out, first, count, rows, columns, long)
