@@ -544,3 +544,29 @@ def test_jitwrites_2901_8860(turn, given):
     y9 = f3(x1)
     """
     twins.agree(text)
+
+
+def test_a_value_that_two_kernels_compute():
+    x0 = lambda n: values.tensor((6, n), "float32", 18)
+
+    def f(x0):
+        v4 = x0 - x0.mean(0)
+        v5 = fx.amax(v4, -1)
+        return [v5]
+
+    compare.at_sizes(f, [33, 34, 36, 63, 16, 65], [x0], derived=True)
+
+
+def test_an_argument_that_was_turned_in_place():
+    twins.agree("""
+    x1 = torch.tensor([[2.0, 1.875, -1.625], [-0.625, -0.5, -0.125], [-0.125, -0.875, -0.75]])
+    @jit
+    def f4(p5):
+        v9 = p5.t()
+        v9.contiguous().addcmul_(torch.ones_like(v9) * p5 * 0.5, torch.ones_like(v9) * p5.sum(), value=0.5)
+        return (x1 * 1).contiguous(), (p5 * 1).contiguous()
+    y11, y12 = f4(x1)
+    y15, y16 = f4(y11)
+    y15.t_()
+    y38, y39 = f4(y15)
+    """)  # noqa: E501
