@@ -34,11 +34,13 @@ def _dtype(name: str, *told: Any) -> Any:
 
 def zeros(key: Any, shape: Sequence[int], dtype: Any = None) -> Tensor:
     """Zeros of a shape; the key is not used."""
+    del key  # it is JAX's signature of an initialiser
     return filled_with_zeros(tuple(shape), dtype=dtype)
 
 
 def ones(key: Any, shape: Sequence[int], dtype: Any = None) -> Tensor:
     """Ones of a shape; the key is not used."""
+    del key
     return filled_with_ones(tuple(shape), dtype=dtype)
 
 
@@ -52,6 +54,7 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
     """
 
     def init(key: Any, shape: Sequence[int], dtype: Any = dtype) -> Tensor:
+        del key
         return full(tuple(shape), value, dtype=_dtype("constant", dtype))
 
     return init

@@ -17,10 +17,12 @@ REASONS = {
     "debug context_fn set_priority",
     "how PyTorch compiles, warns or counts": "fullgraph dynamic backend mode options recursive "
     "reason warn_only cache_enabled including_emulation strict enable_df_api_tracing check_nan",
+    "advice to JAX's compiler or to NumPy, by which no number changes": "indices_are_sorted "
+    "unique_indices precision optimize bucket_size",
     "a question with one answer": "device_type obj input group enabled device_ids output_device "
     "dim download",
     "part of a signature that others call": "path target params num_averaged t eps requires_grad "
-    "collate_fn_map context number y is_last_joiner",
+    "collate_fn_map context number y is_last_joiner needs args out",
 }
 KNOWN = {name for names in REASONS.values() for name in names.split()}
 
