@@ -22,7 +22,7 @@ UNITS = 64  # in the last place of the largest value on the way: what rounding m
 NOISE = 2.0**-14  # of that value: what a last digit of an argument may decide, jumps are larger
 TURNS = 8  # to see what last digits decide
 MOVES = ("view", "strided", "move", "creation")  # kinds of primitives that compute nothing
-_INVALID = (NameError, SyntaxError, IndentationError, MemoryError)
+_INVALID = (NameError, SyntaxError, IndentationError)
 
 
 class Found(AssertionError):

@@ -7,6 +7,7 @@ program is to serve, and at the borders of classes of sizes; or its derivatives 
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
@@ -113,7 +114,10 @@ class _Growth(Growth):
 
     def _try(self, op: Op) -> Any:
         value = super()._try(op)
-        if not isinstance(value, Tensor) or value.size * (130 / self.size) ** 2 <= 4 * LARGEST:
+        if not isinstance(value, Tensor):
+            return value
+        power = max(2.0, math.log(max(value.size, 1), self.size))  # an outer product is of n ** 4
+        if value.size * (130 / self.size) ** power <= 4 * LARGEST:
             return value
         del self.values[op.name]
         return None
