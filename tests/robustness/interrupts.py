@@ -78,6 +78,8 @@ class Program:
         self.optimizer = OPTIMIZERS[name](groups)
         self.scheduler = lr_scheduler.ExponentialLR(self.optimizer, 0.99)
         self.x = fx.tensor(rng.standard_normal((7, size)))
+        if way == "mesh":
+            self.x = dist.distribute_tensor(self.x, mesh, src_data_rank=None)
         fx.manual_seed(0)
         if name == "LBFGS":
             loss = fx.jit(self.loss) if way == "jit" else self.loss

@@ -107,7 +107,8 @@ def kernel_of_many(primitive: Any) -> Any:
     return import_module(f"{__name__}.elementwise").of_many(primitive.name)
 
 
-_BROADCASTING = frozenset(("add", "subtract", "multiply", "divide", "maximum", "minimum"))
+# a quotient is rounded once, which a loop over rows does not do (fx/compiler/quotients.py)
+_BROADCASTING = frozenset(("add", "subtract", "multiply", "maximum", "minimum"))
 
 
 def kernel_into(primitive: Any) -> tuple[Any, int] | None:

@@ -300,6 +300,8 @@ def transposed(x: Any, axis1: Any, axis2: Any, more: tuple[int, ...], axes: Any)
         )
     if len(given) == 1 and hasattr(given[0], "__iter__"):
         axes, given = given[0], []
+    if axes is not None and not hasattr(axes, "__iter__"):
+        axes = (axes,)
     wanted = tuple(given if axes is None else axes)
     x = viewed("transpose", x)
     rank = len(x._shape)
