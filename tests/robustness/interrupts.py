@@ -80,6 +80,7 @@ class Program:
         self.x = fx.tensor(rng.standard_normal((7, size)))
         if way == "mesh":
             self.x = dist.distribute_tensor(self.x, mesh, src_data_rank=None)
+            dist.distribute_module(self.norm, mesh)
         fx.manual_seed(0)
         if name == "LBFGS":
             loss = fx.jit(self.loss) if way == "jit" else self.loss
