@@ -119,8 +119,8 @@ def test_the_compiled_step_is_its_graph(name, monkeypatch):
     monkeypatch.setattr(driver, "compile_graph", watched)
     build, inputs = CASES[name]
     trained(build, inputs(), fx.jit, steps=1)
-    ((graph, donated),) = calls
-    assert donated
+    # an eager kernel may be compiled on the way, which is lent nothing
+    ((graph, donated),) = [call for call in calls if call[1]]
     rng = np.random.default_rng(1)
     arrays = []
     for value in graph.inputs:
