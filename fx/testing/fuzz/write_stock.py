@@ -79,7 +79,7 @@ class Function:
     """
 
     name: str
-    shapes: list[tuple[tuple[int, ...], bool]]
+    shapes: list[tuple[tuple[int, ...], bool, bool]]
     made: list[tuple[tuple[int, ...], bool]]
     names: frozenset[str]
     counts: bool

@@ -169,7 +169,7 @@ class Maker(State):
         taken = [*params, self.number] if self.number else params
         counts, self.first_local, self.number = bool(self.number), 0, ""
         made = [(shape, t.grad) for shape, t in zip(shapes_back, results)]
-        shapes = [(t.shape, t.leaf) for t in things]
+        shapes = [(t.shape, t.leaf, t.parameter) for t in things]
         self.functions.append(Function(name, shapes, made, _names(body), counts))
         head = "@jit\n" if self.jit else ""
         head += "@torch.no_grad()\n" if quiet else ""
@@ -202,10 +202,11 @@ class Maker(State):
             return Op("", drop.rstrip())
         apart = self.on("shared") or not self.jit
         chosen = []
-        for shape, leaf in function.shapes:
+        for shape, leaf, parameter in function.shapes:
             fitting = [
                 t for t in self.things
                 if t.shape == shape and t.kind == "f" and (leaf or not t.leaf)
+                and (parameter or not t.parameter)  # what a buffer is given has no history
                 and (apart or not t.grad or not t.roots() & function.names) and t.told()
             ]  # fmt: skip
             thing = self.thing(fitting.__contains__)
