@@ -13,7 +13,7 @@ import numpy as np
 import fx.prims.compare as compare
 import fx.prims.shape as shape_prims
 from fx import dtypes, tree
-from fx.debug import Staged
+from fx.debug import Staged, lane_of
 from fx.errors import ArgumentError, ShapeError
 from fx.ops.convert import as_tensor
 from fx.prims.families import to_front
@@ -98,21 +98,13 @@ def _lanes(level: Any, args: Any, dims: Any, *, function: _Function, specs: Any,
         return callback(*moved, specs=wide, **params), (0,) * len(specs)
     rows = []
     for i in range(n):
-        lane = [x if d is None else _lane(x, d, i) for x, d in zip(args, dims, strict=True)]
+        lane = [x if d is None else lane_of(x, d, i) for x, d in zip(args, dims, strict=True)]
         rows.append(callback(*lane, specs=specs, **params))
     out = []
     for results in zip(*rows, strict=True):
         longer = [shape_prims.reshaped(x, (1, *x.shape)) for x in results]
         out.append(shape_prims.concatenate(*longer, axis=0) if n > 1 else longer[0])
     return tuple(out), (0,) * len(out)
-
-
-def _lane(x: Tensor, dim: int, i: int) -> Tensor:
-    start, stop = [0] * x.ndim, list(x.shape)
-    start[dim], stop[dim] = i, i + 1
-    return shape_prims.slice(
-        x, start=tuple(start), stop=tuple(stop), step=(1,) * x.ndim, drop=(dim,)
-    )
 
 
 callback = Staged(

@@ -57,11 +57,12 @@ def _show(*arrays: Any, template: str, fixed: Any, names: Any, device: str) -> t
 
 def _lane_by_lane(lanes: Any, args: Any, dims: Any, **params: Any) -> Any:
     for i in range(lanes.size):
-        debug_print(*[x if d is None else _lane(x, d, i) for x, d in zip(args, dims)], **params)
+        debug_print(*[x if d is None else lane_of(x, d, i) for x, d in zip(args, dims)], **params)
     return (), ()
 
 
-def _lane(x: Tensor, dim: int, i: int) -> Tensor:
+def lane_of(x: Tensor, dim: int, i: int) -> Tensor:
+    """One lane of a tensor whose lanes lie along an axis."""
     start, stop = [0] * x.ndim, list(x.shape)
     start[dim], stop[dim] = i, i + 1
     return shape_prims.slice(

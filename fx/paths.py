@@ -50,7 +50,6 @@ class FlattenedIndexKey:
         return f"[<flat index {self.key}>]"
 
 
-KEYS = (DictKey, SequenceKey, GetAttrKey, FlattenedIndexKey)
 _DICTS = (optree.PyTreeKind.DICT, optree.PyTreeKind.ORDEREDDICT, optree.PyTreeKind.DEFAULTDICT)
 _SEQUENCES = (optree.PyTreeKind.TUPLE, optree.PyTreeKind.LIST, optree.PyTreeKind.DEQUE)
 _NAMED = (optree.PyTreeKind.NAMEDTUPLE, optree.PyTreeKind.STRUCTSEQUENCE)
@@ -94,7 +93,8 @@ def keystr(keys: Iterable[Any], *, simple: bool = False, separator: str = "") ->
 
 
 def _simple(key: Any) -> str:
-    for name in ("key", "idx", "name"):
-        if isinstance(key, KEYS) and hasattr(key, name):
-            return str(getattr(key, name))
-    return str(key)
+    if isinstance(key, SequenceKey):
+        return str(key.idx)
+    if isinstance(key, GetAttrKey):
+        return key.name
+    return str(key.key if isinstance(key, DictKey | FlattenedIndexKey) else key)

@@ -23,6 +23,7 @@ from fx.ops.pointwise import activations
 from fx.ops.pointwise.elementwise import sigmoid as sigmoid
 from fx.ops.pointwise.elementwise import tanh as tanh
 from fx.ops.reductions import reduction, statistics
+from fx.ops.reductions.masked import mask_of
 from fx.prims.creation import constant_like, iota
 from fx.special.sums import held
 from fx.special.sums import logsumexp as logsumexp
@@ -252,10 +253,8 @@ def logmeanexp(x: Any, axis: Axes = None, where: Any = None, keepdims: bool = Fa
     axes = reduced_axes("logmeanexp", axis, x.shape)
     if where is None:
         return total - log(prod([x.shape[i] for i in axes]))
-    mask, _ = held("logmeanexp", x, where)
-    whole = shape_prims.stretched(mask, x.shape) if mask.shape != x.shape else mask
-    count = reduction.sum(cast(whole, x.dtype), axis, keepdims=keepdims)
-    return total - elementwise.log(count)
+    counted = cast(mask_of("logmeanexp", x, where), x.dtype)
+    return total - elementwise.log(reduction.sum(counted, axis, keepdims=keepdims))
 
 
 def standardize(
@@ -281,19 +280,10 @@ def standardize(
         tensor([-1.0000,  1.0000])
     """
     x = floating("standardize", x)
-    if where is None:
-        mean = statistics.mean(x, axis, keepdims=True) if mean is None else mean
-        if variance is None:
-            variance = statistics.mean((x - mean) ** 2, axis, keepdims=True)
-    else:
-        mask = cast(held("standardize", x, where)[0], x.dtype)
-        if mask.shape != x.shape:
-            mask = shape_prims.stretched(mask, x.shape)
-        count = reduction.sum(mask, axis, keepdims=True)
-        if mean is None:
-            mean = reduction.sum(x * mask, axis, keepdims=True) / count
-        if variance is None:
-            variance = reduction.sum((x - mean) ** 2 * mask, axis, keepdims=True) / count
+    if mean is None:
+        mean = statistics.mean(x, axis, keepdims=True, where=where)
+    if variance is None:
+        variance = statistics.mean((x - mean) ** 2, axis, keepdims=True, where=where)
     return (x - mean) / elementwise.sqrt(argument("standardize", variance) + epsilon)
 
 

@@ -26,22 +26,18 @@ def by_row(node: Node) -> bool:
         NAMES.get(node.out.spec.dtype) in _RANGE
         and bool(shape)
         and shape[-1] > 1
-        and _repeats(node.inputs[1], 1)
+        and _is_same(node.inputs[1])
     )
 
 
-def _repeats(value: Value, place: int) -> bool:
-    """Whether a value that varies is the same along an axis, counted from the end."""
-    shape = value.spec.shape
-    if value.constant is not None:
+def _is_same(value: Value) -> bool:
+    """Whether a value that is not known before is the same along its last axis."""
+    while value.node is not None and value.node.primitive.name == "broadcast_to":
+        value = value.node.inputs[0]
+    known = value.constant is not None
+    if known or (value.node is not None and value.node.primitive.name == "full"):
         return False
-    node = value.node
-    name = "" if node is None else node.primitive.name
-    if name == "full":
-        return False
-    if name == "broadcast_to" and node is not None:
-        return _repeats(node.inputs[0], place)
-    return len(shape) < place or shape[-place] == 1
+    return value.spec.shape[-1:] in ((), (1,))
 
 
 def quotient(nest: Nest, x: int, r: int, dtype: Any) -> int:

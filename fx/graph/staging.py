@@ -62,6 +62,14 @@ class StageTracer(Tracer):
         return self.stage.emit(primitive, args, params)
 
 
+def memory_steps(x: Any) -> tuple[int, ...] | None:
+    """``Stage.memory_steps`` of a tensor of any level; None where nothing is staged."""
+    while isinstance(x, GradTracer):
+        x = x.value
+    stage = x.stage if type(x) is StageTracer else modes.stage
+    return None if stage is None else stage.memory_steps(x)
+
+
 class Stage:
     """A function that is being staged.
 

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+import fx.prims.compare as compare
 import fx.prims.creation as creation
 from fx import dtypes
 from fx.errors import DTypeError, ShapeError
 from fx.ops.axes import integer
-from fx.ops.operands import argument
+from fx.ops.operands import argument, cast
+from fx.prims.creation import constant_like
 from fx.tensor import Tensor
 
 _DOC = """{word} of the rows of each segment.
@@ -59,10 +61,10 @@ def _segments(name: str, method: str, neutral: Callable[[Any], Any], **doc: str)
         start = creation.full(
             shape=shape, value=neutral(x.dtype), dtype=x.dtype, device=x.device.name
         )
-        # a negative one would count from the end
-        beyond = ids.astype(dtypes.int64)
-        beyond = (beyond < 0) * count + (beyond >= 0) * beyond
-        return getattr(start.at[beyond], method)(x, mode="drop")  # type: ignore[no-any-return]
+        places = cast(ids, dtypes.int64)
+        beyond = compare.less(places, constant_like(0, places))  # which would count from the end
+        places = compare.where(beyond, constant_like(count, places), places)
+        return getattr(start.at[places], method)(x, mode="drop")  # type: ignore[no-any-return]
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = __name__

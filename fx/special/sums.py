@@ -9,8 +9,9 @@ import fx.prims.elementwise as elementwise
 from fx import dtypes
 from fx.errors import DTypeError
 from fx.ops.axes import reduced_axes
-from fx.ops.operands import argument, floating
+from fx.ops.operands import floating
 from fx.ops.reductions import reduction
+from fx.ops.reductions.masked import mask_of
 from fx.ops.shapes.manipulation import broadcast_arrays
 from fx.prims.creation import constant_like
 from fx.tensor import Tensor
@@ -86,8 +87,6 @@ def logsumexp(
 
 
 def held(name: str, x: Tensor, where: Any) -> tuple[Tensor, Tensor]:
-    """``where`` as a mask, and ``x`` with -inf in the places that it leaves out."""
-    mask = argument(name, where)
-    if mask.dtype != dtypes.bool_:
-        raise DTypeError(f"{name}: where must be bool, got {mask.dtype.name}; write m != 0")
+    """``where`` as a mask of the shape of ``x``, and ``x`` with -inf where it is False."""
+    mask = mask_of(name, x, where)
     return mask, compare.where(mask, x, constant_like(float("-inf"), x))

@@ -8,6 +8,7 @@ import numpy as np
 
 from fx.config import modes
 from fx.graph.named import Named, array_of
+from fx.graph.staging import memory_steps
 from fx.primitive import Primitive
 from fx.prims.compare import stop_gradient
 from fx.prims.complex import conj, part
@@ -55,10 +56,9 @@ def steps_of(x: Any) -> tuple[int, ...] | None:
         x = x.value
     if type(x) is Tensor:
         return strides_of(x._a)
-    stage = getattr(x, "stage", None) if type(x) is not Named else modes.stage
-    if stage is not None:
-        return stage.memory_steps(x)  # type: ignore[no-any-return]
-    return strides_of(array_of(x)) if type(x) is Named else None
+    if type(x) is Named and modes.stage is None:
+        return strides_of(array_of(x))
+    return memory_steps(x)
 
 
 def steps_after(

@@ -100,11 +100,10 @@ class Family:
             self.array = array
             self.shape = array.shape if root is None else root._shape
         if modes.stage is not None and root is not None and not self.of_user:
-            self.strides = steps_of(root)
-        elif type(array) is not ndarray or array.flags.c_contiguous:
-            self.strides = None
+            self.strides = steps_of(root)  # which is noted, if another call may have others
         else:
             self.strides = strides_of(array)
+        if type(array) is ndarray and not array.flags.c_contiguous:
             self.repeated = repeats(array)
 
     def add(self, member: Tensor) -> None:

@@ -115,6 +115,23 @@ def test_tensors_from_outside(function):
         np.testing.assert_array_equal(*[after for _, after in outcomes])
 
 
+def test_arguments_of_a_derivative():
+    compiled = fx.jit(lambda x: (x * x).sum() * (1.0 if x.is_contiguous() else 3.0))
+    for layout in ("dense", "reversed axes", "dense", "every second"):
+        x = LAYOUTS[layout]()
+        times = 2.0 if layout == "dense" else 6.0
+        np.testing.assert_array_equal(fx.grad(compiled)(x).numpy(), x.numpy() * times)
+
+
+def test_what_repeats_elements_is_known_while_a_function_is_staged():
+    held["w"] = torch.tensor([[1.0], [2.0]]).expand(2, 3)
+
+    def step(x):
+        return x + (1.0 if held["w"].is_contiguous() else 2.0)
+
+    assert fx.jit(step)(torch.zeros(1)).item() == step(torch.zeros(1)).item() == 2.0
+
+
 def test_a_question_about_the_layout_costs_no_program_more():
     compiled = fx.jit(lambda x: x.reshape(-1) * 2)
     for _ in range(3):

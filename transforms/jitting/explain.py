@@ -325,6 +325,8 @@ def _same_kind(jitted: Any, last: Program, signature: Any) -> str:
     if last.lies and not jitted.lie_so(last, signature):
         told = [str(tuple(map(str, where[1]))) for where in last.lies.values() if where is not None]
         return f"the parts of its tensors lay otherwise before: {', '.join(told) or 'on no mesh'}"
+    if not jitted.laid_so(last, signature):
+        return "a tensor lies in memory otherwise than before, which it asks for"
     return "a tensor that it reads has another shape, dtype or device"
 
 

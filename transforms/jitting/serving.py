@@ -116,14 +116,8 @@ class Programs:
                 x = source.find(self.function, signature.objects)
                 if not isinstance(x, Tensor) or x.spec != value.spec:
                     return False
-        for value, steps in program.layouts.items():
-            origin: Any = program.sources[value]
-            if type(origin) is Captured:
-                x = origin.find(self.function, signature.objects)
-            else:
-                x = signature.tensors[origin.number]
-            if steps_of(x) != steps:
-                return False
+        if not self.laid_so(program, signature):
+            return False
         for owner, had in program.gathered:
             held = self.owner(owner, signature)
             if held is None or (held.grad is not None) != had:
@@ -162,22 +156,31 @@ class Programs:
         Args:
             given: has the ``tensors`` and ``objects`` of the call.
         """
-        for value, where in program.lies.items():
-            source: Any = program.sources[value]
-            kind = type(source)
-            x: Any = None
-            if kind is Argument:
-                x = given.tensors[source.number]
-            elif kind is Held:
-                x = source.cell()
-            elif kind is Captured:
-                x = source.find(self.function, given.objects)
-            elif kind is Gathered:
-                owner = self.owner(source.owner, given)
-                x = None if owner is None else owner.read_grad()
-            if placements_of(x) != where:
-                return False
-        return True
+        return all(
+            placements_of(self._input(program.sources[value], given)) == where
+            for value, where in program.lies.items()
+        )
+
+    def laid_so(self, program: Program, given: Any) -> bool:
+        """Whether inputs lie in memory as a program assumes; ``given`` as of ``lie_so``."""
+        return all(
+            steps_of(self._input(program.sources[value], given)) == steps
+            for value, steps in program.layouts.items()
+        )
+
+    def _input(self, source: Any, given: Any) -> Any:
+        """The tensor, cell or gradient that an input comes from in a call."""
+        kind = type(source)
+        if kind is Argument:
+            return given.tensors[source.number]
+        if kind is Held:
+            return source.cell()
+        if kind is Captured:
+            return source.find(self.function, given.objects)
+        if kind is Gathered:
+            owner = self.owner(source.owner, given)
+            return None if owner is None else owner.read_grad()
+        return None
 
     def _dropper(self, key: Any, program: Program) -> Callable[[], None]:
         """What drops a program, keeping neither of them alive."""

@@ -64,10 +64,9 @@ def _counted(places: Tensor, n: int, mode: str) -> Tensor:
     if mode == "wrap":
         return places % max(n, 1)
     zero = constant_like(0, places)
-    if mode == "clip":
-        places = compare.where(compare.less(places, zero), places + n, places)
-        return places.clamp(0, max(n - 1, 0))
     places = compare.where(compare.less(places, zero), places + n, places)
+    if mode == "clip":
+        return places.clamp(0, max(n - 1, 0))
     inside = compare.greater_equal(places, zero) & compare.less(places, constant_like(n, places))
     return compare.where(inside, places, constant_like(n, places))
 

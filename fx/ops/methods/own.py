@@ -17,9 +17,9 @@ import fx.ops.methods.scalars as scalars
 import fx.prims.compare as compare
 import fx.prims.shape as shape_prims
 from fx import dtypes
-from fx.config import modes
 from fx.devices import Device, as_device
 from fx.errors import DeviceError, InPlaceError
+from fx.graph.staging import memory_steps
 from fx.ops.axes import normal_axis
 from fx.ops.convert import to_device
 from fx.ops.indexing.at import At
@@ -27,7 +27,7 @@ from fx.ops.indexing.getting import getitem
 from fx.ops.methods.printing import tensor_repr
 from fx.ops.operands import argument
 from fx.seen import face
-from fx.tape import CELL, GradTracer
+from fx.tape import CELL
 from fx.tensor import Tensor
 
 # conversion -------------------------------------------------------------------------------------
@@ -172,15 +172,8 @@ def is_contiguous(self: Tensor, memory_format: Any = None) -> bool:
     if self.level == CELL:
         self = self.read()
     if type(self) is not Tensor or not isinstance(self._a, np.ndarray):
-        return _told(self) is None
+        return memory_steps(self) is None
     return bool(self._a.flags.c_contiguous)
-
-
-def _told(x: Any) -> tuple[int, ...] | None:
-    """The steps of what stands for a tensor of a call; None for those of the order of the axes."""
-    while isinstance(x, GradTracer):
-        x = x.value
-    return getattr(x, "stage", modes.stage).memory_steps(x) if modes.stage is not None else None
 
 
 def contiguous(self: Tensor, memory_format: Any = None) -> Tensor:
@@ -195,7 +188,7 @@ def stride(self: Tensor, dim: int | None = None) -> Any:
     """How many elements lie between neighbours along each axis, or along one."""
     if type(self) is Tensor and isinstance(self._a, np.ndarray):
         steps = tuple(s // self.itemsize for s in self._a.strides)
-    elif (told := _told(self)) is not None:
+    elif (told := memory_steps(self)) is not None:
         steps = told
     else:
         steps, step = (), 1

@@ -144,8 +144,8 @@ class Recording(PlaceRecording, NumberRecording, ElementRecording, GradientRecor
     def memory_steps(self, x: Any) -> tuple[int, ...] | None:
         if type(x) is Named:
             self.asked(x)
-            value = self.captured.get(id(x), (None, None))[1]
-            return self._noted(value, x) if value in self.program.sources else None
+            _, known = self.captured.get(id(x), (None, None))
+            return self._noted(known, x)
         if type(x) is StageTracer and x.stage is self:
             value, path = x.ref, []
             while (node := value.node) is not None and node.primitive in _VIEWS:
@@ -161,9 +161,12 @@ class Recording(PlaceRecording, NumberRecording, ElementRecording, GradientRecor
             return steps_after(value.spec.shape, steps, path[::-1]) if path else steps
         return None
 
-    def _noted(self, value: Value, x: Any) -> tuple[int, ...] | None:
+    def _noted(self, value: Value | None, x: Any) -> tuple[int, ...] | None:
+        """The steps of an input, of which another call must have the same."""
         with _Outside(self):
-            found = self.program.layouts[value] = steps_of(x)
+            found = steps_of(x)
+        if value in self.program.sources:
+            self.program.layouts[value] = found
         return found
 
     def capture(self, x: Tensor) -> Value:
