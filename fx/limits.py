@@ -298,6 +298,7 @@ PROGRAMS = _limit(32, 4, "programs: for arguments of one kind; then the function
 KEPT_PROGRAMS = _limit(512, 10,
     "programs: of one function, for arguments of all kinds; the one used longest ago goes")
 PLANS = _limit(8, 2, "short ways: that are tried before the arguments are looked up")
+LENGTHS = _limit(4096, 4, "lengths of slices: that one short way keeps its code called for")
 ANSWERS = _limit(16, 8, "answers: to one question of one program")
 SEGMENTS = _limit(256, 32, "segments: of one program")
 SHARED_PROGRAMS = _limit(32, 3, "programs: that functions of one code share")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fx.dtypes import as_dtype, dtype_of_scalar
+from fx.slotted import slotted
 from fx.tensor import Tensor
 
 
@@ -133,6 +134,20 @@ class StagedNumber:
 
 def own_value(x: Any) -> Any:
     return x
+
+
+@slotted(frozen=True)
+class Length:
+    """How long a slice of an axis is: a part of shapes, and so of the program.
+
+    Attributes:
+        size: of the axis.
+    """
+
+    size: int
+
+    def __call__(self, now: Any) -> int:
+        return now.known(self) if type(now) is StagedNumber else int(now)  # type: ignore[no-any-return]
 
 
 def _quotient(x: Any, y: Any) -> Any:

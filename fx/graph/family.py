@@ -3,9 +3,10 @@
 Two graphs are of a family when they differ in nothing but numbers: in specs, in parameters, in
 constants of one element. What varies is lined up: an axis of an input whose size differs gets a
 name, and every other number that differs has to be a product of such sizes and a factor, such as
-``64 * a``. Constants that differ (``1 / n``) are what they are in each graph. A further graph
-belongs to it when all its numbers are what the formulas say: nothing is taken on trust, since the
-graph is at hand.
+``64 * a``. So do lengths of slices that the graph is told to depend on (``cache["lengths"]``).
+Constants that differ (``1 / n``) are what they are in each graph. A further graph belongs to it
+when all its numbers are what the formulas say: nothing is taken on trust, since the graph is at
+hand.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class Numbered(Writer):
         numbers: of specs, parameters and constants.
         axes: of each axis of an input the place among them.
         scalars: places of constants, as the number that their bytes are.
+        lengths: places of lengths of slices, and the sizes of the axes that they are cut of.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -42,8 +44,13 @@ class Numbered(Writer):
         self.numbers: list[int] = []
         self.axes: dict[tuple[int, int], int] = {}
         self.scalars: set[int] = set()
+        self.lengths: dict[int, int] = {}
         self._inputs = iter(range(len(graph.inputs)))
         self.graph(graph)
+        for n, size in graph.cache.get("lengths", ()):
+            self.lengths[len(self.numbers)] = size
+            self.numbers.append(n)
+            self.lines.append("length")
 
     def input(self, spec: TensorSpec) -> str:
         """An input, whose axes may get names."""
@@ -119,6 +126,7 @@ class Family:
     def __init__(self, first: Numbered, second: Numbered) -> None:
         self.members = [first.numbers, second.numbers]
         self._axes, self._scalars = first.axes, first.scalars
+        self._lengths = first.lengths if first.lengths.keys() == second.lengths.keys() else {}
         self._line_up()
 
     def _line_up(self) -> None:
@@ -130,7 +138,8 @@ class Family:
         varying = {i: c for i, c in enumerate(columns) if len({*c}) > 1}
         found: dict[tuple[int, ...], tuple[str, ...]] = {}  # products of names, as columns
         for place in sorted(
-            [i for i in self._axes.values() if i in varying], key=lambda i: varying[i]
+            [i for i in (*self._axes.values(), *self._lengths) if i in varying],
+            key=lambda i: varying[i],
         ):
             if _formula(varying[place], found) is None:
                 self.names[_NAMES[len(self.names)]] = place
@@ -168,6 +177,7 @@ class Family:
         found = object.__new__(Family)
         found.members = [*self.members, numbers]
         found._axes, found._scalars = self._axes, self._scalars
+        found._lengths = self._lengths
         found._line_up()
         return found
 
@@ -181,6 +191,20 @@ class Family:
             return None
         told = [f(sizes) for f in self.formulas.values()]
         return sizes if (found[self._places] == told).all() else None
+
+    def most(self, name: str) -> int | None:
+        """How large a size can be, where it is the length of a slice."""
+        return self._lengths.get(self.names[name])
+
+    def lengthened(self, numbers: list[int], lengths: Sequence[int]) -> dict[str, int] | None:
+        """The named sizes of a graph with other lengths; None if these are not of this family."""
+        told = dict(zip(self._lengths, lengths, strict=True))
+        sizes = {n: told.get(place, numbers[place]) for n, place in self.names.items()}
+        for place, n in told.items():
+            formula = self.formulas.get(place)
+            if n != (numbers[place] if formula is None else formula(sizes)):
+                return None
+        return sizes
 
     def at(self, graph: Graph, sizes: Mapping[str, int]) -> Graph:
         """A graph of the same form with other sizes.
@@ -197,6 +221,16 @@ class Family:
         for place in self.free:
             numbers[place] = None
         return _Resized(graph, iter(numbers)).graph
+
+
+def formula_of(column: Sequence[int], sizes: Mapping[str, tuple[int, ...]]) -> Formula | None:
+    """The product of sizes and a factor that a number is; None where there is none.
+
+    Args:
+        column: the number, in one graph after the other.
+        sizes: by name, in each of these.
+    """
+    return _formula(tuple(column), _products(sizes))
 
 
 def _products(columns: Mapping[str, tuple[int, ...]]) -> dict[tuple[int, ...], tuple[str, ...]]:

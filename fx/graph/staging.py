@@ -36,7 +36,9 @@ class StageTracer(Tracer):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.ref.spec.shape
+        shape = self.ref.spec.shape
+        (modes.stage or self.stage).tells(shape)  # the innermost function that runs
+        return shape
 
     @property
     def dtype(self) -> Any:
@@ -49,7 +51,7 @@ class StageTracer(Tracer):
     @property
     def value(self) -> Tensor:  # type: ignore[override]
         """What is below, for those who look for a tape there: nothing but a spec."""
-        return new_tensor(TensorSpec(self.ref.spec.shape, self.ref.spec.dtype, "meta"))
+        return new_tensor(TensorSpec(self.shape, self.ref.spec.dtype, "meta"))
 
     def concrete(self) -> Tensor:
         return self.stage.concrete(self)
@@ -277,6 +279,16 @@ class Stage:
         """The program has written into a cell from outside, just rebound: all views see it."""
         if self.outer is not None:
             self.outer.blurs(cell)
+
+    def tells(self, shape: Any) -> None:
+        """Somebody is told the shape of a tracer."""
+        if self.outer is not None:
+            self.outer.tells(shape)
+
+    def was_told(self, shape: Any) -> None:
+        """Somebody was told a shape otherwise, or at another time."""
+        if self.outer is not None:
+            self.outer.was_told(shape)
 
     def blurs(self, cell: Any) -> None:
         """A body that runs any number of times writes into a cell from outside."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fx import tree
-from fx.config import default_device
+from fx.config import default_device, modes
 from fx.devices import Device, backend
 from fx.errors import DeviceError
 from fx.spec import TensorSpec
@@ -56,6 +56,8 @@ def eval_shape(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 def _without_values(leaf: Any) -> Any:
     if isinstance(leaf, Tensor | TensorSpec | np.ndarray):
+        if modes.stage is not None:
+            modes.stage.was_told(leaf.shape)
         return new_tensor(TensorSpec(leaf.shape, leaf.dtype, "meta"))
     return leaf
 

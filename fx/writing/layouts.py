@@ -80,7 +80,10 @@ def layout(family: Family, path: Any) -> Any:
         for member in family.alive():
             if type(member) is Named:  # another call may find one there that lies otherwise
                 steps_of(member)
-    return followed(family.shape, family.strides, path)
+    found = followed(family.shape, family.strides, path)
+    if modes.stage is not None:
+        modes.stage.was_told(found.shape)
+    return found
 
 
 def followed(shape: tuple[int, ...], strides: tuple[int, ...] | None, path: Any) -> Any:

@@ -100,7 +100,10 @@ class Written(Held):
 
     @property
     def shape(self) -> Any:
-        return self._view.shape
+        shape = self._view.shape
+        if modes.stage is not None:
+            modes.stage.tells(shape)
+        return shape
 
     @property
     def dtype(self) -> Any:

@@ -32,6 +32,7 @@ def executable_of(graph: Graph, donated: tuple[int, ...] = (), optimized: bool =
     if found is None:
         whole = graph if optimized else optimize(graph)
         whole.cache["dynamic"] = graph.cache.get("dynamic", False)
+        whole.cache["lengths"] = graph.cache.get("lengths", ())
         found = graph.cache[key] = _compile(whole, donated)
         bases = [base_of(v) for v in whole.outputs]
         fixed = [

@@ -17,6 +17,7 @@ from fx.tensor import Tensor
 from fx.transforms._arguments import name_of
 from fx.transforms.jitting.compiled import executable_of
 from fx.transforms.jitting.program import Argument, Program, Segment, Told
+from fx.transforms.jitting.short.lengths import lengths_of
 
 _SETTINGS = (
     "the limits", "no_grad", "inference_mode", "the device of this thread", "autocast",
@@ -154,7 +155,9 @@ def explain(jitted: Any) -> Explanation:
 
 
 def _entry(jitted: Any, program: Program) -> Entry:
-    assumes = [f"{p.line}: {_shown(p.answer)}" for p in program.predicates]
+    open_ = [] if program.lengths is None else lengths_of(program)  # to its short way
+    assumes = [f"{p.line}: {_shown(p.answer)}" for p in program.predicates if p not in open_]
+    assumes += [f"{p.line}: a slice of any length, {len(program.lengths)} so far" for p in open_]
     return Entry(
         _arguments(jitted, program.key),
         program.reason,
@@ -281,6 +284,9 @@ def _kind(kind: Any) -> str:
     return f"a {type(held).__name__}" if held is not None else "an object that is gone"
 
 
+_LATEST = 8  # programs that a new one is compared with
+
+
 # reasons ----------------------------------------------------------------------------------------
 
 
@@ -291,7 +297,7 @@ def reason_of(jitted: Any, last: Program | None, signature: Any) -> str:
     others = [p for known in jitted.programs.values() for p in known]
     if not others:
         return "first call"
-    others.sort(key=lambda p: -p.number)
+    others = sorted(others, key=lambda p: -p.number)[:_LATEST]
     differences = [_differences(jitted, p.key, signature.key) for p in others]
     return "; ".join(min(differences, key=len))
 

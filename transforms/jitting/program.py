@@ -259,6 +259,8 @@ class Program:
         random: whether it draws from a generator.
         written: weak references to the cells that it writes into as a script does.
         layouts: how the inputs lie of which it asked that (``steps_of`` in ``fx/writing``).
+        shapes: the hash of those that somebody was told, in order, since the first length of a
+            slice was asked for (``short/lengths.py``).
     """
 
     name: str
@@ -277,6 +279,8 @@ class Program:
     outward: bool = False  # whether it changes Python's state, or draws from it
     written: list[Any] = field(default_factory=list)
     layouts: dict[Value, Any] = field(default_factory=dict)
+    lengths: Any = None  # those that its short way has served, where it is for any
+    shapes: int = 0
     differentiates: bool = False  # whether .backward() may go on from a result
     calls: int = 0
     plan: Any = None  # the short way of a call, once it is known (fast.py)

@@ -60,7 +60,8 @@ def adopt(jitted: Any, signature: Any) -> Program | None:
     for program in known.get(_key(jitted, signature.key), ()):
         rebinds = program.root.finish.rebinds  # type: ignore[union-attr]
         written = [cell() for cell in program.written]
-        if any(shown(cell(), signature, cell() in written) for cell, _ in rebinds):
+        ids = {*map(id, written)}
+        if any(shown(cell(), signature, id(cell()) in ids) for cell, _ in rebinds):
             continue  # an argument shows what it holds
         if not program.guards.death.dead and jitted._serves(program, signature):
             jitted.rebinds |= bool(rebinds)

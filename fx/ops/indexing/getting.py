@@ -21,7 +21,7 @@ from fx.ops.indexing.language import (
     Normal,
     flattened,
 )
-from fx.ops.indexing.positions import has_place, positioned
+from fx.ops.indexing.positions import has_place, has_tensor, positioned
 from fx.ops.indexing.views import fixed, view
 from fx.prims.fused import fuse, of_reference
 from fx.tensor import Tensor
@@ -59,14 +59,16 @@ def getitem(x: Tensor, index: Any) -> Tensor:
         if kind is int or modes.stage is None:
             return view(x, index)
         found = positioned(x, index)
-        return view(x, index) if found is index else at_positions(x, index=found)  # type: ignore[no-any-return]
+        if found is index or not has_tensor(found):
+            return view(x, found)
+        return at_positions(x, index=found)  # type: ignore[no-any-return]
     if kind is Tensor and index._a.dtype.kind in "iu" and index.ndim and x.ndim:
         return _rows(x, index)
     if modes.stage is not None:
         found = positioned(x, index)
         if found is not index or has_place(index):
             found = found if type(found) is tuple else (found,)
-            return at_positions(x, index=found)  # type: ignore[no-any-return]
+            return at_positions(x, index=found) if has_tensor(found) else view(x, found)  # type: ignore[no-any-return]
     entries = index if isinstance(index, tuple) else (index,)
     tensors = []
     for e in entries:

@@ -7,7 +7,10 @@ indices instead, an input of one program:
     [:, pos]                 [:, wrapped(pos)]
     [:, pos : pos + 4]       [:, wrapped(pos + [0, 1, 2, 3])]
 
-What remains assumed is that the position lies inside, and how long a slice is.
+What remains assumed is that the position lies inside, and how long a slice is. A slice that begins
+at a known place, ``[:, :pos]``, is one of plain numbers, and only its length is asked for: nothing
+but shapes comes of that, so that one program may serve all lengths
+(``transforms/jitting/README.md``).
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ import fx.prims.shape as shape_prims
 from fx.dtypes import int64
 from fx.prims.creation import iota
 from fx.slotted import slotted
-from fx.staged_number import StagedNumber
+from fx.staged_number import Length, StagedNumber
 from fx.tensor import Tensor
 
 _BASIC = (int, slice, type(Ellipsis))  # as type() says it, so that no staged number is one
@@ -30,25 +33,35 @@ def positioned(x: Tensor, index: Any) -> Any:
     """The index with tensors in the place of staged numbers; itself where that cannot be."""
     entries = index if type(index) is tuple else (index,)
     count = len([e for e in entries if type(e) is StagedNumber])
-    cuts = len([e for e in entries if type(e) is slice and _is_staged(e)])
-    if not (count or cuts) or cuts > 1 or any(_type_of(e) is None for e in entries):
+    cuts = len([e for e in entries if type(e) is slice and type(e.start) is StagedNumber])
+    ends = len([e for e in entries if type(e) is slice and type(e.stop) is StagedNumber])
+    if not (count or cuts or ends) or any(_type_of(e) is None for e in entries):
         return index
-    if cuts and (count or any(type(e) is int or _is_place(e) for e in entries)):
+    if cuts and (cuts > 1 or count or any(type(e) is int or _is_place(e) for e in entries)):
         return index  # axes that an index drops would stand elsewhere
+    if (cuts or count) and any(e is None for e in entries):
+        return index
     dots = [i for i, e in enumerate(entries) if e is Ellipsis]
-    if len(dots) > 1 or len(entries) - len(dots) > x.ndim:
+    axes = [i for i, e in enumerate(entries) if e is not None]
+    if len(dots) > 1 or len(axes) - len(dots) > x.ndim:
         return index  # which is refused
     found: list[Any] = []
     for i, e in enumerate(entries):
-        axis = i if not dots or i <= dots[0] else x.ndim - len(entries) + i
+        before = len([at for at in axes if at < i])
+        axis = before if not dots or i <= dots[0] else x.ndim - len(axes) + before
         if type(e) is StagedNumber:
             e = _place(e, x._shape[axis])
         elif type(e) is slice and _is_staged(e):
             e = _places(e, x._shape[axis], x)
-        if e is None:
+        if e is None and entries[i] is not None:
             return index
         found.append(e)
     return tuple(found)
+
+
+def has_tensor(index: tuple[Any, ...]) -> bool:
+    """Whether an index has a tensor among its entries."""
+    return any(isinstance(e, Tensor) for e in index)
 
 
 def has_place(index: Any) -> bool:
@@ -62,7 +75,9 @@ def _is_place(e: Any) -> bool:
 
 
 def _type_of(e: Any) -> Any:
-    return type(e) if type(e) in _BASIC or type(e) is StagedNumber or _is_place(e) else None
+    if e is None or type(e) in _BASIC or type(e) is StagedNumber or _is_place(e):
+        return type(e)
+    return None
 
 
 def _is_staged(e: slice) -> bool:
@@ -92,11 +107,6 @@ class Within:
         return self.low <= now < self.high
 
 
-def _length(now: int) -> int:
-    """How long a slice is: a part of shapes, and so of the program."""
-    return int(now)
-
-
 def _places(e: slice, n: int, x: Tensor) -> Any:
     """The tensor of the positions that a slice names, or another slice."""
     start, stop = e.start, e.stop
@@ -109,7 +119,7 @@ def _places(e: slice, n: int, x: Tensor) -> Any:
     start, stop = _bound(start, n), _bound(stop, n)
     length = stop - start
     if type(length) is StagedNumber:
-        length = length.known(_length)
+        length = length.known(Length(n))
     if type(start) is not StagedNumber or length <= 0:
         first = int(start)
         return slice(first, max(first + length, first))

@@ -122,6 +122,7 @@ class _Plan(NamedTuple):
     flips: tuple[int, ...]
     kept: tuple[int, ...]  # the shape after these
     shape: tuple[int, ...] | None  # with the axes of the Nones
+    asked: tuple[int, ...]  # the sizes of the axes of which not all is meant
 
 
 def _plan(shape: tuple[int, ...], index: Index) -> _Plan:
@@ -130,6 +131,7 @@ def _plan(shape: tuple[int, ...], index: Index) -> _Plan:
     start, stop, step, drop, flips = [0] * rank, list(shape), [1] * rank, [], []
     kept: list[int] = []
     out: list[int] = []
+    asked: list[int] = []
     sliced = False
     axis = 0
     for e in entries:
@@ -147,6 +149,7 @@ def _plan(shape: tuple[int, ...], index: Index) -> _Plan:
         elif type(e) is slice:
             count = n = shape[axis]
             if e != FULL:
+                asked.append(n)
                 a, b, s, count = bounds(e, n)
                 if s < 0:
                     a, b, s = a + (count - 1) * s, a + 1, -s
@@ -160,6 +163,7 @@ def _plan(shape: tuple[int, ...], index: Index) -> _Plan:
             axis += 1
         else:
             i, n = e, shape[axis]
+            asked.append(n)
             if i < 0:
                 i += n
             if not 0 <= i < n:
@@ -175,11 +179,14 @@ def _plan(shape: tuple[int, ...], index: Index) -> _Plan:
         tuple(flips),
         tuple(kept),
         (*out, *shape[axis:]) if None in entries else None,
+        tuple(asked),
     )
 
 
 def _steps(x: Tensor, *, index: Index) -> Tensor:
     plan = _plan(x._shape, index)
+    if modes.stage is not None:
+        modes.stage.was_told(plan.asked)
     if plan.cut is not None:
         x = prims.slice(x, **plan.cut)
     if plan.flips:

@@ -19,7 +19,13 @@ from fx.host_values import StagedValue
 from fx.prims.compare import astype, stop_gradient
 from fx.slotted import slotted
 from fx.spec import TensorSpec
-from fx.staged_number import StagedNumber, is_dynamic, is_dynamic_argument, own_value
+from fx.staged_number import (
+    Length,
+    StagedNumber,
+    is_dynamic,
+    is_dynamic_argument,
+    own_value,
+)
 from fx.tensor import Tensor
 from fx.transforms.jitting.program import (
     Counted,
@@ -30,6 +36,7 @@ from fx.transforms.jitting.program import (
     Program,
 )
 from fx.transforms.jitting.recording.host import ERRORS, Fits, itself, kind_of, may_change
+from fx.transforms.jitting.recording.indifferent import is_indifferent
 
 _TIMES = (datetime.date, datetime.time, datetime.timedelta)
 _VALUES = (itself, own_value, float, complex)  # questions that tell numbers apart
@@ -51,6 +58,7 @@ class NumberRecording:
     last_draw: int | None
     counters: set[int]
     told: dict[Any, Any]
+    measured = False  # whether the length of a slice was asked for
 
     if TYPE_CHECKING:
 
@@ -190,6 +198,7 @@ class NumberRecording:
 
     def _suppose(self, host: Any, ask: Callable[[Any], Any], found: Any) -> None:
         known = self.program.predicates
+        self.measured = self.measured or type(ask) is Length
         if self.program.table.items_of(host.place):
             self._ask_number(StagedNumber(self, None, None, host), ask)
             return
@@ -197,6 +206,15 @@ class NumberRecording:
             known = self.expects
         if not any(p.host.place == host.place and p.ask == ask for p in known):
             known.append(Predicate(host, ask, found, user_line()))
+
+    def tells(self, shape: Any) -> None:
+        """Note what shapes somebody is told, which may be lengths that vary."""
+        if self.measured and not is_indifferent():
+            self.program.shapes = hash((self.program.shapes, shape))
+
+    def was_told(self, shape: Any) -> None:
+        """Note what somebody was told otherwise, or at another time."""
+        self.program.shapes = hash((self.program.shapes, shape))
 
     # draws ---------------------------------------------------------------------------------------
 

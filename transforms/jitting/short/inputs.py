@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import ref
 
@@ -126,13 +126,15 @@ def _weakly(x: Any) -> Any:
 
 
 def fetch_numbers(
-    code: Code, program: Program, counted: dict[Value, Any], leaves: list[Any]
-) -> dict[Any, str]:
+    code: Code, program: Program, counted: dict[Value, Any], leaves: list[Any],
+    lengths: Sequence[Any] = (),
+) -> dict[Any, str]:  # fmt: skip
     """Fetch the Python numbers, and what is computed of them where one has changed.
 
     Args:
         counted: the inputs that are numbers, with their sources.
         leaves: the results that are numbers.
+        lengths: of what is assumed, what is not: it becomes the variable ``lengths``.
 
     Returns:
         the name of the variable that holds the array of each input, and the number of each leaf.
@@ -172,9 +174,11 @@ def fetch_numbers(
     asked = [
         p
         for p in predicates
-        if p.answer is not True or (p.host.place, p.ask) not in [(i, Fits(d)) for i, d in wanted]
+        if p not in lengths
+        and (p.answer is not True or (p.host.place, p.ask) not in [(i, Fits(d)) for i, d in wanted])
     ]
-    compute = or_none(table.function(wanted, (), count, asked))
+    places = [p.host.place for p in lengths]
+    compute = or_none(table.function(wanted, places, count, asked))
     matter = table.roots([*[p for p, _ in wanted], *[p.host.place for p in predicates]])
     # what nothing is assumed of, as a counter that is stored, changes in each call
     listed = "".join(f"n{i}, " if i in matter else "0, " for i in range(count))
@@ -200,8 +204,11 @@ def fetch_numbers(
         f"made = made[1] if numbers == made[0] else {code.name('renewed', renewed)}(numbers)",
         "if made is None: return MISS",
     )
+    if lengths:
+        code.add(f"lengths = made[{len(wanted)}:]")
     if wanted:
-        code.add(f"({''.join(f'{name}, ' for name in names[: len(wanted)])}) = made")
+        rest = "*_" if lengths else ""
+        code.add(f"({''.join(f'{name}, ' for name in names[: len(wanted)])}{rest}) = made")
     if given:
         leaves_now = code.name("given", or_none(table.function((), given, count)))
         code.add(

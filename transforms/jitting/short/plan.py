@@ -13,6 +13,8 @@ handing out are one builtin (``fx/backends/cpu/llvm/commit``), so that nothing c
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, NamedTuple
 from weakref import ref
 
@@ -37,6 +39,7 @@ from fx.transforms.jitting.short.inputs import (
     fetch_numbers,
     settings,
 )
+from fx.transforms.jitting.short.lengths import ByLength, serves_all, tell
 from fx.transforms.jitting.short.outputs import (
     computed_after,
     effects_of,
@@ -98,6 +101,7 @@ def make_plan(jitted: Any, program: Program, signature: Any) -> Any:
     donated += range(len(inputs), len(inputs) + len(lent))
     whole = Graph([*inputs, *lent], graph.nodes, graph.outputs, program.name)
     whole.cache["dynamic"] = jitted.sizes_vary
+    tell(whole, program)
     program.graphs.append(whole)
     executable = executable_of(whole, tuple(donated), optimized=True)
     if not getattr(executable, "native", False):  # Python runs in between: nothing may be lent
@@ -187,7 +191,10 @@ def _write(
             code.require(f"{lying}(program, {given}(({''.join(tensors)}), O))")
     counted = {v: s for v in graph.inputs if type(s := sources.get(v)) is Counted}
     before, after = numbers_among(program)
-    fetched = fetch_numbers(code, program, counted, before)
+    lengths = serves_all(jitted, program, executable)
+    fetched = fetch_numbers(
+        code, program, counted, before, () if lengths is None else lengths.asked
+    )
     leaves = {place: f"l{i}" for i, (kind, place) in enumerate(signature.parts) if kind == "tensor"}
     listed, forget = [], []
     for i, value in enumerate(graph.inputs):
@@ -203,22 +210,25 @@ def _write(
     computed = computed_after(code, program, after, before, fetched, first)
     lines, results, outputs, count = results_of(code, finish, fetched, graph, leaves)
     lines = [*computed, *lines]
-    own = None if program.guards is None else program.guards.settings
-    stores = stores_of(code, finish.stores, results, own)
+    settings_seen = None if program.guards is None else program.guards.settings
+    stores = stores_of(code, finish.stores, results, settings_seen)
     items = items_of(program, graph, sources, donated, count) if apart is None else []
     numbers = numbers_of(finish, count)
     gone = Gone(program.name, "a call of it")
-    native = executable.native if donated else False
     effects = program.root.effects
+
+    def step_of(executable: Any) -> Any:
+        if apart is not None:
+            return apart(program, graph, sources, executable.run, count, bool(stores))
+        native = executable.native if donated else False
+        return stepper(items, numbers, executable.run, native, gone, bool(stores))
+
     if items or numbers or effects or apart is not None:
-        if apart is None:
-            step = stepper(items, numbers, executable.run, native, gone, bool(stores))
-        else:
-            step = apart(program, graph, sources, executable.run, count, bool(stores))
+        step = step_of(executable)
         constants = [leaf.held for _, _, leaf in finish.numbers if leaf.value is None]
         if step is None or (effects and not listed) or None in constants:
             return None
-        code.names["step"] = step
+        _runs(code, "step", step, program, lengths, step_of)
         code.add(*forget, f"list = [{', '.join(listed)}]")
         again = ["    drawn.put_back()"] if program.table.draws else []
         tried = [
@@ -228,7 +238,7 @@ def _write(
         ]
         code.add(*kept_whole(code, tried, [*lines, *stores]) if stores else [*tried, *lines])
     else:
-        code.names["run"] = executable.run
+        _runs(code, "run", executable.run, program, lengths, attrgetter("run"))
         code.add(
             "list = []" if stores else "", *_refused(code, [f"out = run([{', '.join(listed)}])"])
         )
@@ -245,6 +255,20 @@ def _write(
     scope: dict[str, Any] = names
     exec(compile(body, f"{PLAN}{program.name}>", "exec"), scope)
     return scope["plan"]
+
+
+def _runs(
+    code: Code, name: str, run: Any, program: Program, lengths: Any, made: Callable[..., Any]
+) -> None:
+    """Name what runs: always the same, or what belongs to the lengths of a call."""
+    if lengths is None:
+        code.names[name] = run
+        return
+    found = ByLength(lengths, made)
+    found.known[lengths.own] = run
+    program.lengths = found.known
+    code.names.update(runs=found.known.get, more=found.more)
+    code.add(f"{name} = runs(lengths) or more(lengths)", f"if {name} is None: return {code.miss}")
 
 
 def _refused(code: Code, lines: list[str]) -> list[str]:

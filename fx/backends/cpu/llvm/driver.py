@@ -45,9 +45,12 @@ def compile_graph(
     key = graph_key(graph)
     found = _known(key, donated, graph) if scheduler is None else None
     if found is not None:
-        if dynamic:
+        sized = None
+        if dynamic and graph.cache.get("lengths"):  # which may be others in the next call
+            sized = _families.executable_of(graph, donated)
+        elif dynamic:
             _families.found(graph, donated)
-        return found
+        return found if sized is None else sized
     from fx.backends.cpu.llvm.builder import Builder  # a graph that is known needs neither
 
     if scheduler is None and dynamic:

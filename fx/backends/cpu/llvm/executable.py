@@ -65,6 +65,9 @@ class Executable:
         schedule: the steps, as text.
         memory: the memory plan, as text.
         axes: ``(input, axis)`` of sizes that the code is told when it runs, and their names.
+        others: ``others(lengths, constants)``: the executable of the same function with slices of
+            other lengths and what its constants are then, or None; where the graph was told of
+            lengths that it depends on.
     """
 
     def __init__(
@@ -76,6 +79,7 @@ class Executable:
         recipe = program.recipe
         self._program = program
         self.axes: dict[tuple[int, int], str] = {}
+        self.others: Callable[..., Executable | None] | None = None
         self.reuse = recipe.reuse
         self.schedule = recipe.schedule
         self.memory = recipe.memory

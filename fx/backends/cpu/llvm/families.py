@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Sequence
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 from weakref import ref
@@ -91,21 +92,45 @@ class _Form:
     def executable_of(
         self, graph: Graph, written: Numbered, donated: Sequence[int]
     ) -> Executable | None:
-        from fx.compiler.extents import size_class  # a process that finds its code needs none of it
-
         family = self._family_of(written)
         sizes = None if family is None else family.sizes_of(written.numbers)
-        if family is None or sizes is None or min(sizes.values()) < 2:
+        if family is None or sizes is None:
+            return None
+        found = self.at(family, graph, sizes, donated, [v.array for v in constants_of(graph)])
+        if found is not None and written.lengths:
+            found.others = partial(self._lengthened, family, graph, written.numbers, donated)
+        return found
+
+    def at(
+        self, family: Family, graph: Graph, sizes: dict[str, int], donated: Sequence[int],
+        constants: Sequence[Any],
+    ) -> Executable | None:  # fmt: skip
+        """What runs a graph of a family at some sizes; None if there can be none."""
+        from fx.compiler.extents import size_class  # a process that finds its code needs none of it
+
+        if min(sizes.values()) < 2:
             return None
         classes = tuple([size_class(n) for n in sizes.values()])
         kind = family, classes
         if kind not in self._programs:
-            middles = {name: 1 << 2 * k - 1 for name, k in zip(sizes, classes)}
+            middles = {name: _middle(k, family.most(name)) for name, k in zip(sizes, classes)}
             self._programs[kind] = _program(family, graph, middles, donated)
         program = self._programs[kind]
-        if program is None:
+        return None if program is None else program.at(sizes, constants, family.axes)
+
+    def _lengthened(
+        self, family: Family, graph: Graph, numbers: list[int], donated: Sequence[int],
+        lengths: Sequence[int], constants: Sequence[Any],
+    ) -> Executable | None:  # fmt: skip
+        """What runs the graph that the same function is with other lengths of slices."""
+        sizes = family.lengthened(numbers, lengths)
+        if sizes is None:
             return None
-        return program.at(sizes, [v.array for v in constants_of(graph)], family.axes)
+        try:
+            family.at(graph, sizes)  # no graph is at hand that says whether it takes these
+        except ValueError:
+            return None
+        return self.at(family, graph, sizes, donated, constants)
 
     def _family_of(self, written: Numbered) -> Family | None:
         """The family that explains all numbers of a graph, if need be a new or a wider one."""
@@ -131,6 +156,12 @@ class _Form:
         """A family that is new; programs of those that are no more are forgotten."""
         self._programs = {k: p for k, p in self._programs.items() if k[0] in self._families}
         return family
+
+
+def _middle(size_class: int, most: int | None) -> int:
+    """The size that a class is planned for, with room for primes above it where it has an end."""
+    middle = 1 << 2 * size_class - 1
+    return middle if most is None else min(middle, max(most // 2, 2))
 
 
 def _program(
