@@ -127,15 +127,29 @@ class Family:
         self.members = [first.numbers, second.numbers]
         self._axes, self._scalars = first.axes, first.scalars
         self._lengths = first.lengths if first.lengths.keys() == second.lengths.keys() else {}
+        self._idle: set[int] = set()
         self._line_up()
 
     def _line_up(self) -> None:
+        self._name_sizes()
+        graph = [f for place, f in self.formulas.items() if place not in self._lengths]
+        used = {name for formula in graph for name in formula.names}
+        idle = {p for n, p in self.names.items() if p in self._lengths and n not in used}
+        if idle:  # lengths on which nothing depends
+            self._idle = self._idle | idle
+            self._name_sizes()
+        self._plain = np.array(self.members[0], np.int64)
+        self._places = np.array(list(self.formulas), np.intp)
+        self._same = np.ones(len(self._plain), bool)
+        self._same[[*self._places, *self.free, *self._idle]] = False
+
+    def _name_sizes(self) -> None:
         self.names: dict[str, int] = {}
         self.formulas: dict[int, Formula] = {}
         self.axes: dict[tuple[int, int], str] = {}
         self.free: set[int] = set()
         columns = list(zip(*self.members))
-        varying = {i: c for i, c in enumerate(columns) if len({*c}) > 1}
+        varying = {i: c for i, c in enumerate(columns) if len({*c}) > 1 and i not in self._idle}
         found: dict[tuple[int, ...], tuple[str, ...]] = {}  # products of names, as columns
         for place in sorted(
             [i for i in (*self._axes.values(), *self._lengths) if i in varying],
@@ -160,10 +174,6 @@ class Family:
             formula = self.formulas.get(place)
             if formula is not None and formula.factor == 1 and len(formula.names) == 1:
                 self.axes[axis] = formula.names[0]
-        self._plain = np.array(self.members[0], np.int64)
-        self._places = np.array(list(self.formulas), np.intp)
-        self._same = np.ones(len(columns), bool)
-        self._same[[*self._places, *self.free]] = False
 
     def plain(self) -> list[int]:
         """The numbers that do not vary, and the factors of those that do."""
@@ -177,7 +187,7 @@ class Family:
         found = object.__new__(Family)
         found.members = [*self.members, numbers]
         found._axes, found._scalars = self._axes, self._scalars
-        found._lengths = self._lengths
+        found._lengths, found._idle = self._lengths, set()
         found._line_up()
         return found
 
@@ -202,7 +212,9 @@ class Family:
         sizes = {n: told.get(place, numbers[place]) for n, place in self.names.items()}
         for place, n in told.items():
             formula = self.formulas.get(place)
-            if n != (numbers[place] if formula is None else formula(sizes)):
+            if place not in self._idle and n != (
+                numbers[place] if formula is None else formula(sizes)
+            ):
                 return None
         return sizes
 

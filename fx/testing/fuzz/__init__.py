@@ -9,6 +9,7 @@ down by itself to the smallest that still fails and printed as a test; the exit 
 | ``graphs`` | operators of all dtypes, layouts, special values | jit = eager, vmap = loop |
 | ``primitives`` | one primitive between two others | jit = eager |
 | ``numbers`` | Python numbers as arguments | jit = eager: value, dtype or exception |
+| ``lengths`` | slices of lengths that are arguments | jit = eager, any order of lengths |
 | ``derivatives`` | compositions of grad, jvp, vjp, hessian, vmap, jit | differences; jit = eager |
 | ``loops`` | ``fori_loop``, ``scan``, ``while_loop`` with derivatives | a Python loop |
 | ``pystate`` | globals, closures, attributes, containers, ``random``, changed meanwhile | eager |

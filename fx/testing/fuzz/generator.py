@@ -18,6 +18,7 @@ GENERATORS = {
     "derivatives": 4,
     "loops": 4,
     "numbers": 4,
+    "lengths": 3,
     "pystate": 4,
     "interrupts": 1,
     "threads": 1,
@@ -27,7 +28,14 @@ GENERATORS = {
 }
 
 ORACLES = {"writes": "torch", "jitwrites": "torch"}  # what some are compared with, if it is there
-SIZED = ("graphs", "sizes", "primitives", "loops", "derivatives")  # what changes its way by size
+SIZED = (
+    "graphs",
+    "lengths",
+    "sizes",
+    "primitives",
+    "loops",
+    "derivatives",
+)  # what changes its way by size
 TINY = "with limits.tiny():\n    {body}"
 Make = Callable[[random.Random], Program]
 

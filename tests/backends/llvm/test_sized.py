@@ -386,3 +386,33 @@ def test_primes_divide_no_number_of_the_graph():
     first, second = next(found), next(found)
     taken = [*first.values(), *second.values()]
     assert len({*taken}) == 4 and min(taken) > 30 and not {31, 37} & {*taken}
+
+
+PARTS = [
+    lambda v: v[..., :5], lambda v: v[..., 1:6], lambda v: v[..., -5:], lambda v: v[:, 3:8:2],
+    lambda v: v.T[:5].T, lambda v: v.T[:5], lambda v: v[:2, :5], lambda v: v[..., :5][:, ::-1],
+    lambda v: v[None, :, :5], lambda v: fx.expand_dims(v[0, :5], 0),
+]  # fmt: skip
+USES = [
+    lambda p: p @ p.mT, lambda p: p.mT @ p, lambda p: fx.exp(p @ p.mT), lambda p: p.sum(-1),
+    lambda p: fx.cumsum(p, -1), lambda p: fx.sort(p, -1), lambda p: fx.take(p, IDS, axis=-1),
+    lambda p: fx.linalg.norm(p), lambda p: fx.argmax(p, -1), lambda p: p @ fx.ones(p.shape[-1]),
+    lambda p: fx.softmax(p, -1), lambda p: fx.concat([p, p], 0), lambda p: fx.topk(p, 2)[0],
+    lambda p: F.pad(p, (1, 2)) @ fx.ones(p.shape[-1] + 3),
+]  # fmt: skip
+IDS = fx.asarray([0, 1, 0])
+
+
+@pytest.mark.parametrize("use", range(len(USES)))
+def test_a_part_of_known_size_lies_in_what_has_any(use):
+    """What reads it is told its steps: they are those of what it is a part of."""
+    values = np.random.default_rng(0).normal(size=(3, 40)).astype("f")
+    for part in PARTS:
+
+        def f(x, part=part):
+            return USES[use](part(x * 2 - fx.mean(x)))
+
+        jitted = fx.jit(f)
+        for n in (9, 10, 11, 14, 20, 40):
+            x = fx.tensor(values[:, :n].copy())
+            np.testing.assert_allclose(jitted(x), f(x), rtol=2e-5, atol=2e-5)

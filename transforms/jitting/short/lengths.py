@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from fx import limits
-from fx.graph.family import Formula, formula_of
+from fx.graph.family import Formula, Numbered, formula_of
 from fx.graph.ir import Graph
 from fx.graph.key import constants_of
 from fx.staged_number import Length
@@ -62,6 +62,14 @@ def _whole(program: Program) -> Any:
     return next((g for g in program.graphs if "lengths" in g.cache), None)
 
 
+def _form(graph: Graph) -> Any:
+    """What a graph is without its numbers: which values and which constants are where."""
+    found = graph.cache.get("form")
+    if found is None:
+        found = graph.cache["form"] = hash(tuple(Numbered(graph).lines))
+    return found
+
+
 def _told(program: Program) -> Any:
     """What programs of other lengths have in common, as far as it can be compared at once."""
     finish, effects = program.root.finish, program.root.effects  # type: ignore[union-attr]
@@ -75,7 +83,7 @@ def _told(program: Program) -> Any:
         for owner, key, kind in program.numbers
     ]
     return (
-        [node.primitive for node in whole.nodes],  # `/ 4` is another than `/ 5`
+        _form(whole),  # `/ 4` is another than `/ 5`
         [(p.host.place, type(p.ask)) for p in program.predicates],
         program.shapes,
         list(program.table.known),
@@ -132,7 +140,7 @@ class Constants:
         found = [[v.array for v in constants_of(_whole(p))] for p in members.values()]
         sizes = {str(i): column for i, column in enumerate(zip(*members))}
         varied = {}
-        for place, column in enumerate(zip(*found)):
+        for place, column in enumerate(zip(*found, strict=True)):
             last = column[-1]
             if all(same_array(x, last) for x in column):
                 continue

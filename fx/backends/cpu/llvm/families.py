@@ -176,7 +176,9 @@ def _program(
         for _ in range(2):
             given.append(next(primes))
             graphs.append(family.at(graph, given[-1]))
-        name = stored.name_of(donated, *map(graph_key, graphs))
+        # two families may differ in which of their sizes a graph depends on
+        told = [f"{graph_key(g)} {sorted(sizes.items())}" for g, sizes in zip(graphs, given)]
+        name = stored.name_of(donated, *told)
         if name is not None:
             known = graphs[0].cache["constants"]  # some of which are inputs there
             found = stored_program(name, sum(v not in known for v in graphs[0].inputs))

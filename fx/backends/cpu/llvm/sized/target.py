@@ -41,22 +41,32 @@ def target_for(sizes: Sizes) -> Target:
         specs = [v.spec.shape for v in (*node.inputs, *node.outs)]
         return sizes.touch(specs) or sizes.touch(list(node.params.values()))
 
+    def knows(made: Any) -> bool:
+        """Whether what steps read and write is of known sizes, also what they read a part of."""
+        steps = [made] if isinstance(made, Step) else made
+        values = [v for step in steps for v in (*step.reads, *step.writes)]
+        return not sizes.touch([v.spec.shape for v in values])
+
     def maker(name: str, makers: Sequence[Callable[[Node], Any]]) -> Callable[[Node], Any]:
         own = _KERNELS.get(name)
 
         def steps(node: Node) -> Any:
-            if depends(node):
-                return None if own is None else own(node, sizes)
-            for make in makers:
-                found = make(node)
-                if found is not None:
-                    return found
-            return None
+            if not depends(node):
+                for make in makers:
+                    found = make(node)
+                    if found is not None and knows(found):
+                        return found
+                    if found is not None:
+                        break
+                else:
+                    return None
+            return None if own is None else own(node, sizes)
 
         return steps
 
     def known_product(node: Node, epilogue: Any) -> Any:
-        return None if depends(node) else plain.products["matmul"](node, epilogue)
+        found = None if depends(node) else plain.products["matmul"](node, epilogue)
+        return found if found is not None and knows(found) else None
 
     def loop(
         plan: Plan, reads: Sequence[Value], writes: Sequence[Value], name: str, lines: Sequence[str]
