@@ -11,10 +11,17 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
 
-# Compiled code of this run stays in this run; the workers share what the first process made.
+# What one run compiled serves the next: the names of entries hold the source of the compiler, its
+# versions and the CPU. Where the checkout takes no files, the workers share it and it ends with them.
 if "FX_CACHE_DIR" not in os.environ:
-    os.environ["FX_CACHE_DIR"] = tempfile.mkdtemp(prefix="fx-tests-")
-    atexit.register(shutil.rmtree, os.environ["FX_CACHE_DIR"], ignore_errors=True)
+    kept = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), ".fx-cache")
+    try:
+        os.makedirs(kept, mode=0o700, exist_ok=True)
+        tempfile.TemporaryFile(dir=kept).close()
+    except OSError:
+        kept = tempfile.mkdtemp(prefix="fx-tests-")
+        atexit.register(shutil.rmtree, kept, ignore_errors=True)
+    os.environ["FX_CACHE_DIR"] = kept
 
 # Hundreds of interpreters start in a run: the first that reads a module writes its bytecode for
 # the others, whatever this environment wants elsewhere (half a second for each that imports fx).
