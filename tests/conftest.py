@@ -12,7 +12,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
         os.environ.setdefault(name, "1")
 
 # What one run compiled serves the next: the names of entries hold the source of the compiler, its
-# versions and the CPU. Where the checkout takes no files, the workers share it and it ends with them.
+# versions and the CPU. Where the checkout takes no files, the folder ends with the run.
 if "FX_CACHE_DIR" not in os.environ:
     kept = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), ".fx-cache")
     try:
@@ -68,5 +68,16 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_collection_finish() -> None:
     """What was imported and collected stays: the garbage collector need not look at it again."""
     gc.enable()
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def what_stays_is_not_looked_at() -> None:
+    """What lives when a file of tests begins is left out of collections until the run ends.
+
+    A worker holds millions of objects (compiled programs, libraries, reports), and to walk them
+    takes a second: each time a test that looks for leaks collects.
+    """
     gc.collect()
     gc.freeze()
