@@ -496,10 +496,10 @@ def test_the_name_of_an_entry_depends_on_the_source_of_the_compiler(tmp_path, mo
     assert names[0] == names[2] != names[1]
 
 
-# what sources import that decides nothing about code: how it is called, who calls it, what errors say
+# imported by sources, without a say in what the code is: who calls it and how, what errors tell
 NO_SOURCES = {
-    "__init__", "away", "backward_pass", "config", "debug", "devices", "errors", "forking", "frames",
-    "levels", "modes", "ops/convert", "quick", "seen", "state", "tape", "tensor", "tree",
+    "__init__", "away", "backward_pass", "config", "debug", "devices", "errors", "forking",
+    "frames", "levels", "modes", "ops/convert", "quick", "seen", "state", "tape", "tensor", "tree",
 }  # fmt: skip
 
 
