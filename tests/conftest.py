@@ -22,6 +22,9 @@ if "FX_CACHE_DIR" not in os.environ:
         kept = tempfile.mkdtemp(prefix="fx-tests-")
         atexit.register(shutil.rmtree, kept, ignore_errors=True)
     os.environ["FX_CACHE_DIR"] = kept
+# What JAX compiles, as an oracle, lies beside it.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", os.path.join(os.environ["FX_CACHE_DIR"], "jax"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
 # Hundreds of interpreters start in a run: the first that reads a module writes its bytecode for
 # the others, whatever this environment wants elsewhere (half a second for each that imports fx).
