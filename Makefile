@@ -27,7 +27,7 @@ help: ## list the targets
 	@echo "  TEST_PEERS=$(TEST_PEERS)  1: torch and jax are installed as oracles; 0: without them"
 	@echo "  JOBS=$(JOBS)        test processes"
 	@echo "  ARGS=$(ARGS)         passed on: make test ARGS='tests/nn -k conv'"
-	@echo "  FX_CACHE_DIR  a folder that keeps compiled code for the next run of the tests"
+	@echo "  FX_CACHE_DIR  a folder that keeps compiled code for the next run of the tests; else .fx-cache"
 
 venv: $(BASE) ## create .venv with fx (editable) and what the tests and examples need
 
@@ -50,7 +50,7 @@ format: $(DEV) ## let ruff sort imports, repair what it can and format
 	$(BIN)/ruff format
 
 clean: ## remove .venv, caches and built files
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache .fx-cache
 	find . -name .git -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +
 	find . -name .git -prune -o -type f \( -name '*.nbi' -o -name '*.nbc' \) -exec rm -f {} +
 

@@ -11,10 +11,20 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
 
-# Compiled code of this run stays in this run; the workers share what the first process made.
+# What one run compiled serves the next: the names of entries hold the source of the compiler, its
+# versions and the CPU. Where the checkout takes no files, the folder ends with the run.
 if "FX_CACHE_DIR" not in os.environ:
-    os.environ["FX_CACHE_DIR"] = tempfile.mkdtemp(prefix="fx-tests-")
-    atexit.register(shutil.rmtree, os.environ["FX_CACHE_DIR"], ignore_errors=True)
+    kept = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), ".fx-cache")
+    try:
+        os.makedirs(kept, mode=0o700, exist_ok=True)
+        tempfile.TemporaryFile(dir=kept).close()
+    except OSError:
+        kept = tempfile.mkdtemp(prefix="fx-tests-")
+        atexit.register(shutil.rmtree, kept, ignore_errors=True)
+    os.environ["FX_CACHE_DIR"] = kept
+# What JAX compiles, as an oracle, lies beside it.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", os.path.join(os.environ["FX_CACHE_DIR"], "jax"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
 # Hundreds of interpreters start in a run: the first that reads a module writes its bytecode for
 # the others, whatever this environment wants elsewhere (half a second for each that imports fx).
@@ -61,5 +71,16 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_collection_finish() -> None:
     """What was imported and collected stays: the garbage collector need not look at it again."""
     gc.enable()
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def what_stays_is_not_looked_at() -> None:
+    """What lives when a file of tests begins is left out of collections until the run ends.
+
+    A worker holds millions of objects (compiled programs, libraries, reports), and to walk them
+    takes a second: each time a test that looks for leaks collects.
+    """
     gc.collect()
     gc.freeze()

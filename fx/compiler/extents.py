@@ -13,7 +13,7 @@ extents, and what is no product of them (the middle of an axis, a padded size) i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from math import prod
 from typing import Any
@@ -42,14 +42,21 @@ class Extent(int):
 
     factor: int
     atoms: tuple[Any, ...]
+    _hash: int
+    _words: str | None  # atoms share others: to spell or hash each again walks a graph as a tree
 
-    def __new__(cls, value: int, factor: int, atoms: Iterable[Any]) -> Extent:
+    def __new__(cls, value: int, factor: int, atoms: Sequence[Any]) -> Extent:
         self = super().__new__(cls, value)
-        self.factor, self.atoms = factor, tuple(sorted(atoms, key=repr))
+        self.factor = factor
+        self.atoms = tuple(sorted(atoms, key=repr) if len(atoms) > 1 else atoms)
+        self._hash = hash((factor, self.atoms))
+        self._words = None
         return self
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not Extent:
+            return False
+        if self._hash != other._hash:
             return False
         return self.factor == other.factor and self.atoms == other.atoms
 
@@ -57,15 +64,17 @@ class Extent(int):
         return not self == other
 
     def __hash__(self) -> int:
-        return hash((self.factor, self.atoms))
+        return self._hash
 
     def __bool__(self) -> bool:
         return True  # it is never known to be nothing
 
     def __repr__(self) -> str:
         """The formula in Python's words."""
-        told = [a if isinstance(a, str) else _told(*a) for a in self.atoms]
-        return "*".join([*([str(self.factor)] if self.factor != 1 else ()), *told])
+        if self._words is None:
+            told = [a if isinstance(a, str) else _told(*a) for a in self.atoms]
+            self._words = "*".join([*([str(self.factor)] if self.factor != 1 else ()), *told])
+        return self._words
 
     __str__ = __repr__
 

@@ -82,9 +82,7 @@ def families() -> None:
 
 def _tensors() -> tuple[list[Any], list[Any], list[Any]]:
     """All plain tensors, all cells, all leaves of the tape."""
-    if gc.get_freeze_count():  # what is frozen is not listed, and not all may be frozen again
-        gc.unfreeze()
-    objects = gc.get_objects()
+    objects = everything()
     kinds = {kind for kind in set(map(type, objects)) if issubclass(kind, (Tensor, Leaf))}
     found = list(compress(objects, map(kinds.__contains__, map(type, objects))))
     del objects
@@ -92,6 +90,13 @@ def _tensors() -> tuple[list[Any], list[Any], list[Any]]:
     cells = [x for x in found if isinstance(x, Cell)]
     leaves = [x for x in found if isinstance(x, Leaf)]
     return plain, cells, [leaf for leaf in leaves if getattr(leaf, "grad", None) is not None]
+
+
+def everything() -> list[Any]:
+    """All objects that the collector of garbage knows."""
+    if gc.get_freeze_count():  # what is frozen is not listed, and not all may be frozen again
+        gc.unfreeze()
+    return gc.get_objects()
 
 
 def _array(x: Any) -> Any:

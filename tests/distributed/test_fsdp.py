@@ -2,13 +2,13 @@
 
 import pytest
 
-from tests.distributed.ranks import cases
+from tests.distributed.ranks import SIZES, cases
 
 CASES = cases("cases_fsdp.py")
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("size", [2, 3, 4])
+@pytest.mark.parametrize("size", [*SIZES, 4])
 def test_of_ranks(outcomes, case, size):
     assert not outcomes("cases_fsdp.py", size)[case]
 

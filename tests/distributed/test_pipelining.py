@@ -20,6 +20,7 @@ from fx.distributed.pipelining import (
 )
 from fx.distributed.pipelining.actions import read_csv, with_messages, write_csv
 from fx.errors import ArgumentError, ShapeError
+from tests.distributed.ranks import SIZES as RANKS
 from tests.distributed.ranks import cases
 from tests.distributed.test_rendezvous import SCRIPTS, near, run_script
 
@@ -193,7 +194,7 @@ def test_the_page_runs():
 
 
 @pytest.mark.parametrize("case", cases("cases_pipelining.py"))
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("size", RANKS)
 def test_of_ranks(outcomes, case, size):
     assert not outcomes("cases_pipelining.py", size)[case]
 

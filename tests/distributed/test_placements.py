@@ -9,14 +9,14 @@ from fx.distributed import DTensor, Partial, Replicate, Shard
 from fx.distributed.placements import local_shape
 from fx.distributed.redistribution import cost
 from fx.errors import ArgumentError, FxError
-from tests.distributed.ranks import cases
+from tests.distributed.ranks import SIZES, cases
 
 S = Shard
 CASES = cases("cases_placements.py")
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("size", [2, 3, 4])
+@pytest.mark.parametrize("size", [*SIZES, 4])
 def test_of_ranks(outcomes, case, size):
     assert not outcomes("cases_placements.py", size)[case]
 

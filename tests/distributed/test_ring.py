@@ -8,13 +8,13 @@ import fx.distributed as dist
 import fx.nn.functional as F
 from fx.distributed import ring_attention
 from fx.errors import FxError
-from tests.distributed.ranks import cases
+from tests.distributed.ranks import SIZES, cases
 
 CASES = cases("cases_ring.py")
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("size", SIZES)
 def test_of_ranks(outcomes, case, size):
     assert not outcomes("cases_ring.py", size)[case]
 

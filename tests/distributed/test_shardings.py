@@ -6,13 +6,13 @@ import fx
 import fx.distributed as dist
 from fx.distributed import Partial, Shard
 from fx.errors import FxError
-from tests.distributed.ranks import cases
+from tests.distributed.ranks import SIZES, cases
 
 CASES = cases("cases_shardings.py")
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("size", SIZES)
 def test_of_ranks(outcomes, case, size):
     assert not outcomes("cases_shardings.py", size)[case]
 

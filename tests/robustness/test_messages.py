@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -189,27 +190,68 @@ CASES = {
 }
 
 
-def _run(folder: Path, lines: str, full: bool = False) -> str:
-    """What a script of these lines writes to stderr."""
+# runs scripts one after the other, each as an interpreter runs its main file, and gives what the
+# hook for uncaught errors writes
+RUNNER = """
+import contextlib, io, json, sys
+told = {}
+for path in sys.argv[1:]:
+    with open(path) as file:
+        code = compile(file.read(), path, "exec")
+    try:
+        exec(code, {"__name__": "__main__", "__file__": path})
+    except BaseException as error:
+        trace = error.__traceback__.tb_next
+        with contextlib.redirect_stderr(io.StringIO()) as out:
+            sys.excepthook(type(error), error.with_traceback(trace), trace)
+        told[path] = out.getvalue()
+print(json.dumps(told))
+"""
+
+
+def _written(folder: Path, lines: str) -> str:
+    folder.mkdir(exist_ok=True)
     script = folder / "script.py"
     script.write_text(f"import fx\nimport fx.nn\n{lines}\n")
+    return str(script)
+
+
+def _run(*arguments: str, full: bool = False) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "PYTHONPATH": PACKAGE}
     env.pop("FX_TRACEBACK", None)
     if full:
         env["FX_TRACEBACK"] = "full"
-    done = subprocess.run(
-        [sys.executable, str(script)], env=env, capture_output=True, text=True, timeout=60
+    return subprocess.run(
+        [sys.executable, *arguments], env=env, capture_output=True, text=True, timeout=60
     )
+
+
+def _errors_of(script: str, full: bool = False) -> str:
+    """What the script writes to stderr, in an interpreter of its own."""
+    done = _run(script, full=full)
     assert done.returncode == 1, done.stderr
     return done.stderr
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str, str]]:
+    """The script of each case, and what it writes to stderr; one interpreter runs them all."""
+    base = tmp_path_factory.mktemp("scripts")
+    scripts = {name: _written(base / name, lines) for name, (lines, _, _) in CASES.items()}
+    done = _run("-c", RUNNER, *scripts.values())
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    return {name: (script, told.get(script, "no error")) for name, script in scripts.items()}
+
+
 @pytest.mark.parametrize("name", CASES)
-def test_a_script_fails_with_its_own_frames_and_a_line_to_write(name: str, tmp_path: Path) -> None:
-    lines, kind, words = CASES[name]
-    text = _run(tmp_path, lines)
+def test_a_script_fails_with_its_own_frames_and_a_line_to_write(
+    name: str, written: dict[str, tuple[str, str]]
+) -> None:
+    _, kind, words = CASES[name]
+    script, text = written[name]
     files = re.findall(r'File "([^"]+)"', text)
-    assert files and set(files) == {str(tmp_path / "script.py")}, text
+    assert files and set(files) == {script}, text
     assert text.count("Traceback (most recent call last)") == 1, text
     last = next(line for line in text.splitlines() if re.match(r"(fx\.errors\.)?\w+Error:", line))
     assert last.partition(":")[0].rpartition(".")[2] in kind.split("|"), text
@@ -217,8 +259,16 @@ def test_a_script_fails_with_its_own_frames_and_a_line_to_write(name: str, tmp_p
     assert [word for word in words if word not in message] == [], message
 
 
+def test_an_interpreter_of_its_own_writes_the_same(
+    tmp_path: Path, written: dict[str, tuple[str, str]]
+) -> None:
+    for name in list(CASES)[::20]:
+        script = _written(tmp_path, CASES[name][0])
+        assert _errors_of(script) == written[name][1].replace(written[name][0], script)
+
+
 def test_the_full_traceback_shows_the_frames_of_fx(tmp_path: Path) -> None:
-    text = _run(tmp_path, "fx.ones(2, 3) + fx.ones(4)", full=True)
+    text = _errors_of(_written(tmp_path, "fx.ones(2, 3) + fx.ones(4)"), full=True)
     home = str(Path(fx.__file__).parent)
     assert any(f.startswith(home) for f in re.findall(r'File "([^"]+)"', text)), text
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import subprocess
@@ -493,6 +494,32 @@ def test_the_name_of_an_entry_depends_on_the_source_of_the_compiler(tmp_path, mo
         names.append(disk_cache.name_of("key"))
     disk_cache.compiler.cache_clear()
     assert names[0] == names[2] != names[1]
+
+
+# imported by sources, without a say in what the code is: who calls it and how, what errors tell
+NO_SOURCES = {
+    "__init__", "away", "backward_pass", "config", "debug", "devices", "errors", "forking",
+    "frames", "levels", "modes", "ops/convert", "quick", "seen", "state", "tape", "tensor", "tree",
+}  # fmt: skip
+
+
+def test_what_the_compiler_imports_is_its_source():
+    root = ROOT / "fx"
+    sources = set(disk_cache._sources(root))
+    missing = set()
+    for source in sources:
+        for node in ast.walk(ast.parse(source.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "fx":
+                inside = [f"{node.module}.{alias.name}" for alias in node.names]
+            elif isinstance(node, ast.Import):
+                inside = [alias.name for alias in node.names if alias.name.startswith("fx")]
+            else:
+                continue
+            for name in {*inside, *[name.rpartition(".")[0] for name in inside]} - {""}:
+                path = ROOT / name.replace(".", "/")
+                missing |= {path.with_suffix(".py"), path / "__init__.py"} - sources
+    found = {str(path.relative_to(root).with_suffix("")) for path in missing if path.exists()}
+    assert found == NO_SOURCES
 
 
 def test_who_waits_for_an_entry_has_an_end(folder, compiled, monkeypatch):

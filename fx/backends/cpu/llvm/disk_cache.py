@@ -108,12 +108,10 @@ _IMPORTED = time.time()
 
 def _sources(root: Path) -> Iterable[Path]:
     """The files that decide what code a graph becomes."""
-    for part in ("llvm", "lapack", "irregular"):  # plans, and what the kernels that are called take
-        yield from (root / "backends" / "cpu" / part).rglob("*.py")
-    yield from (root / "compiler").rglob("*.py")
-    yield from (root / "graph").rglob("*.py")
-    yield from (root / "prims").rglob("*.py")
-    yield root / "limits.py"
+    for part in ("backends/cpu", "compiler", "graph", "prims"):
+        yield from (root / part).rglob("*.py")
+    for name in ("dtypes", "limits", "primitive", "slotted", "spec"):
+        yield root / f"{name}.py"
 
 
 def name_of(*parts: str) -> str | None:
