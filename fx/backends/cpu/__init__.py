@@ -27,7 +27,7 @@ KERNELS = {
     "control_flow": "unstack stack cond scan while",
     "conv": "conv conv_input_grad conv_weight_grad",
     "creation": "full iota",
-    "cumulative": "cumsum cumprod cummax cummin logcumsumexp recurrence",
+    "cumulative": "cumsum cumprod cummax cummin logcumsumexp recurrence vander",
     "draws": """
         random_draw random_truncated_normal random_permutation random_below random_integers
         random_gamma random_poisson random_binomial random_multinomial""",
@@ -50,7 +50,9 @@ KERNELS = {
     "reduction": "sum prod max min any all argmax argmin logsumexp softmax log_softmax",
     "resampling": "resample spread sample sample_grad",
     "scipy_linalg": "decomposition ldl ldl_order matrix_function solve_banded sylvester",
-    "shape": "reshape transpose broadcast_to sum_to slice pad concatenate flip triangle",
+    "shape": """
+        reshape transpose broadcast_to sum_to slice pad bordered bordered_grad concatenate flip
+        triangle""",
     "special": """
         erf erfc erfinv lgamma digamma trigamma polygamma zeta erfcx erfcinv log_ndtr ndtri betainc
         gamma logit gammainc gammaincc bessel airy_ai airy_ai_slope scipy_function xlogy xlog1py
@@ -102,13 +104,12 @@ def kernel_of_many(primitive: Any) -> Any:
 
     None where the kernel itself does.
     """
-    if primitive.name not in _BROADCASTING:
+    if primitive.name not in _OF_MANY:
         return None
     return import_module(f"{__name__}.elementwise").of_many(primitive.name)
 
 
-# a quotient is rounded once, which a loop over rows does not do (fx/compiler/quotients.py)
-_BROADCASTING = frozenset(("add", "subtract", "multiply", "maximum", "minimum"))
+_OF_MANY = frozenset(("add", "subtract", "multiply", "divide", "maximum", "minimum"))
 
 
 def kernel_into(primitive: Any) -> tuple[Any, int] | None:

@@ -82,7 +82,7 @@ class Elements:
 
     def _kernel(self, arrays: Sequence[np.ndarray], shapes: Sequence[Shape]) -> tuple[Any, Any]:
         chars = "".join([a.dtype.char for a in arrays])
-        if not _computes(chars):
+        if not _computes(chars, "fdeE"):  # "E" is bfloat16
             return None, None
         count = len(self.words)
         shapes, chars = [*shapes, *[()] * count], chars + "P" * count
@@ -337,10 +337,10 @@ def _rows_along(
     return (rows, n) if inner == 1 else (rows, n, inner), reduced
 
 
-def _computes(chars: str) -> bool:
+def _computes(chars: str, among: str = "fd") -> bool:
     """Whether there are kernels for arguments of these dtypes."""
     floats = set(chars) - {"?"}
-    return len(floats) == 1 and floats <= set("fd") and any_size.available()
+    return len(floats) == 1 and floats <= set(among) and any_size.available()
 
 
 def _memory_order(arrays: Sequence[np.ndarray]) -> tuple[int, ...] | None:

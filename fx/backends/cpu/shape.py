@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 from builtins import sum as sum_of
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 from math import prod
 from typing import Any
 
@@ -17,6 +17,8 @@ from fx.backends.cpu._arrays import zero_of
 from fx.backends.cpu.formulas import Rows
 from fx.backends.cpu.llvm import any_size
 from fx.primitive import registry
+
+_WHOLE, _BACK = builtins.slice(None), builtins.slice(None, None, -1)
 
 
 def reshape(x: np.ndarray, *, shape: tuple[int, ...]) -> np.ndarray:
@@ -82,6 +84,64 @@ def pad(x: np.ndarray, value: np.ndarray, *, low: Any, high: Any, inside: Any) -
     return out
 
 
+Widths = tuple[tuple[int, int], ...]
+
+
+def bordered(x: np.ndarray, *, widths: Widths, mode: str) -> np.ndarray:
+    """Borders made of the array's own elements, one axis after the other, in place."""
+    out = np.empty([n + a + b for n, (a, b) in zip(x.shape, widths, strict=True)], x.dtype)
+    out[_inner(x.shape, widths)] = x
+    for _, border, source in _borders(x.shape, widths, mode):
+        out[border] = out[source]
+    return out
+
+
+def bordered_grad(ct: np.ndarray, *, widths: Widths, mode: str) -> np.ndarray:
+    """The transpose: what lies in a border is added to the elements that it is made of."""
+    shape = tuple([n - a - b for n, (a, b) in zip(ct.shape, widths, strict=True)])
+    out = ct.copy("C")
+    for axis, border, source in reversed(_borders(shape, widths, mode)):
+        part = out[border]
+        if mode == "edge":
+            part = np.add.reduce(part, axis, ct.dtype, keepdims=True)
+        out[source] += part
+    return np.ascontiguousarray(out[_inner(shape, widths)])
+
+
+def _inner(shape: tuple[int, ...], widths: Widths) -> tuple[Any, ...]:
+    return tuple([builtins.slice(a, a + n) for n, (a, _) in zip(shape, widths, strict=True)])
+
+
+@lru_cache(256)
+def _borders(shape: tuple[int, ...], widths: Widths, mode: str) -> list[tuple[int, Any, Any]]:
+    """Of each border its axis, where it lies and what it is made of, in an array that has it.
+
+    The borders of an axis reach over those of the axes before it.
+    """
+    found = []
+    inner = _inner(shape, widths)
+    for axis, (n, (a, b)) in enumerate(zip(shape, widths, strict=True)):
+        first, last = a, a + n - 1  # the outermost elements
+        if mode == "edge":
+            sources = builtins.slice(first, a + 1), builtins.slice(last, a + n)
+        elif mode == "wrap":
+            sources = builtins.slice(n, n + a), builtins.slice(a, a + b)
+        else:
+            skip = int(mode == "reflect")
+            first, last = first + skip, last - skip
+            end = last - b
+            sources = (
+                builtins.slice(first + a - 1, first - 1 if first else None, -1),
+                builtins.slice(last, end if end >= 0 else None, -1),
+            )
+        borders = builtins.slice(0, a), builtins.slice(a + n, a + n + b)
+        for width, border, source in zip((a, b), borders, sources):
+            if width:
+                index = [(*[_WHOLE] * axis, at, *inner[axis + 1 :]) for at in (border, source)]
+                found.append((axis, *index))
+    return found
+
+
 def concatenate(*arrays: np.ndarray, axis: int) -> np.ndarray:
     """One after another along ``axis``."""
     x = arrays[0]
@@ -124,9 +184,6 @@ def flip(x: np.ndarray, *, axes: tuple[int, ...]) -> np.ndarray:
     for axis in axes:
         index[axis] = _BACK
     return x[tuple(index)]
-
-
-_WHOLE, _BACK = builtins.slice(None), builtins.slice(None, None, -1)
 
 
 def triangle(x: np.ndarray, *, k: int, upper: bool) -> np.ndarray:
