@@ -41,7 +41,7 @@ KERNELS = {
         bitwise_and bitwise_or bitwise_xor bitwise_not left_shift right_shift where astype
         stop_gradient conj part complex""",
     "counting": "bincount counts_between",
-    "classes": "nll nll_grad",
+    "classes": "nll nll_grad multilabel_margin multilabel_margin_grad",
     "index": "wrap_index take take_along_axis scatter scatter_along_axis one_hot",
     "lapack.eager": "verified",
     "matmul": "matmul linear",
@@ -63,8 +63,8 @@ KERNELS = {
 # and what makes the kernel of a formula
 FORMULAS = {
     "rows": """
-        softmax_grad log_softmax_grad layer_norm layer_norm_grad moments batch_norm
-        batch_norm_grad normalised distances pair_distances pulls
+        softmax_grad log_softmax_grad layer_norm layer_norm_grad group_norm group_norm_grad moments
+        batch_norm batch_norm_grad normalised distances pair_distances pulls
         cross_entropy cross_entropy_grad""",
 }
 # those that LAPACK's plans are for

@@ -189,12 +189,14 @@ def _cube(x: Any) -> Any:
 
 def _inverse_square(x: Any) -> Any:
     wide = _wider(x)
+    if x.dtype != wide.dtype:  # whose squares are all in range
+        return registry["astype"](1.0 / (wide * wide), dtype=x.dtype)
     inverse = 1.0 / wide
     size = registry["abs"](wide)
     usual = (size > 2.0**-511) & (size < 2.0**511)
     # elsewhere the square of x is not in range, or no normal number
     out = registry["where"](usual, 1.0 / (wide * wide), inverse * inverse)
-    return registry["astype"](out, dtype=x.dtype)
+    return out
 
 
 def _root(x: Any) -> Any:

@@ -66,6 +66,27 @@ def layer_norm_grad(formula: Kernel) -> Kernel:
     return kernel
 
 
+def group_norm(formula: Kernel) -> Kernel:
+    """x (batch, groups, channels, positions) over its last two axes."""
+    rows = Rows("group_norm", formula, "abcd bc bc", ["eps"], along="d")
+
+    def kernel(x: np.ndarray, weight: np.ndarray, bias: np.ndarray, *, eps: float) -> Any:
+        return rows((x, weight, bias), x.shape, (x.shape,), eps)
+
+    return kernel
+
+
+def group_norm_grad(formula: Kernel) -> Kernel:
+    """The cotangents of x, weight and bias."""
+    rows = Rows("group_norm_grad", formula, "abcd abcd bc", ["eps"], along="d")
+
+    def kernel(ct: np.ndarray, x: np.ndarray, weight: np.ndarray, *, eps: float) -> Any:
+        shape = weight.shape
+        return rows((ct, x, weight), x.shape, (x.shape, shape, shape), eps)
+
+    return kernel
+
+
 def _over_channels(
     name: str, formula: Kernel, whole: int, vectors: int, results: str, words: Sequence[str] = ()
 ) -> Kernel:
