@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from fx import limits
-from fx.backends.cpu._arrays import memory_order, transposed_back, zero_of
+from fx.backends.cpu._arrays import copied, memory_order, transposed_back, zero_of
 from fx.backends.cpu.formulas import Elements
 from fx.backends.cpu.llvm import any_size
 from fx.errors import DIVIDED_BY_0, DivisionError
@@ -337,6 +337,8 @@ def astype(x: np.ndarray, *, dtype: Any) -> np.ndarray:
                     return found
             if 0 in x.strides:  # "K" would put what is repeated last
                 return x.astype(dtype, "C")
+            if x.dtype is dtype and sorted(x.strides, reverse=True) == list(x.strides):
+                return copied(x)
         return x.astype(dtype)
     if x.dtype.kind == "c" and np.dtype(dtype).kind not in "cb":
         x = x.real

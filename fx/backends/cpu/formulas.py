@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fx import limits
-from fx.backends.cpu._arrays import memory_order, transposed_back
+from fx.backends.cpu._arrays import copied, memory_order, transposed_back
 from fx.backends.cpu.llvm import any_size
 from fx.backends.cpu.llvm.formulas import CLASSES, MOST_SIZES, Shape, program
 
@@ -22,7 +22,7 @@ _DENSE = 0x101  # NumPy's flags of what is C-contiguous and aligned
 
 def dense(x: np.ndarray) -> np.ndarray:
     """The array, C-contiguous and aligned."""
-    return x if x.flags.num & _DENSE == _DENSE else x.copy("C")
+    return x if x.flags.num & _DENSE == _DENSE else copied(x)
 
 
 class Elements:
@@ -197,7 +197,7 @@ class Rows:
         for a, fixed in zip(arrays, self.fixed):
             if a.dtype is not (fixed or dtype):
                 return None
-            words.append(a if a.flags.num & _DENSE == _DENSE else a.copy("C"))
+            words.append(a if a.flags.num & _DENSE == _DENSE else copied(a))
         for value in numbers:
             words.append(float(value))
         return computed(run, words, sizes, likes, results)
@@ -290,7 +290,7 @@ class Along:
         for a, wanted in zip(arrays, given):
             if a.shape != wanted or a.dtype is not dtype:
                 return None
-            words.append(a if a.flags.num & _DENSE == _DENSE else a.copy("C"))
+            words.append(a if a.flags.num & _DENSE == _DENSE else copied(a))
         for word in self.words:
             value = numbers[word]
             if type(value) is not float:

@@ -163,18 +163,19 @@ def _by_runs(arrays: Sequence[np.ndarray], axis: int) -> np.ndarray | None:
     lead, behind = shape[:axis], shape[axis + 1 :]
     for a in arrays:
         flags, own = a.flags, a.shape
-        if a.dtype is not arrays[0].dtype or not (flags.c_contiguous and flags.aligned):
+        runs = flags.c_contiguous or (axis == len(own) - 1 and a.strides[-1] == a.itemsize)
+        if a.dtype is not arrays[0].dtype or not (runs and flags.aligned):
             return None
         if own[:axis] != lead or own[axis + 1 :] != behind or not a.size:
             return None
     inner = prod(behind)
     widths = [a.shape[axis] * inner for a in arrays]
     out = any_size.empty([arrays[0], *lead, sum_of(widths) // inner, *behind])
-    lines, end = out.reshape(prod(lead), -1), 0
+    lines, end = out.reshape(*lead, -1), 0
     for a, n in zip(arrays, widths):
         start, end = end, end + n
         run = f"V{n * a.itemsize}"
-        lines[:, start:end].view(run)[...] = a.reshape(-1, n).view(run)
+        lines[..., start:end].view(run)[...] = a.reshape(*lead, n).view(run)
     return out
 
 
