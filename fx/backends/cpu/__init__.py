@@ -31,6 +31,7 @@ KERNELS = {
     "draws": """
         random_draw random_truncated_normal random_permutation random_below random_integers
         random_gamma random_poisson random_binomial random_multinomial""",
+    "folding": "unfolded_image folded_image unfold_grad",
     "fourier": "fft rfft irfft",
     "elementwise": """
         add subtract multiply divide power floor_divide remainder fmod maximum minimum arctan2 hypot

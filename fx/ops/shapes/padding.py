@@ -218,15 +218,18 @@ def _unfold_in_steps(x: Tensor, *, axis: int, size: int, step: int) -> Tensor:
 
 
 def _unfold_vjp(needs: Any, x: Tensor, *, axis: int, size: int, step: int) -> Any:
-    spec = x.spec
+    n = x._shape[axis]
+    return lambda ct: (_unfold_grad(ct, n=n, axis=axis, size=size, step=step),)
 
-    def pullback(ct: Tensor) -> tuple[Tensor]:
-        places = _places(spec.shape[axis], size, step, spec.device)
-        windows = moveaxis(ct, -1, axis + 1)  # (*A, count, size, *B)
-        zeros = creation.zeros_like_spec(spec)
-        return (indexing.scatter(zeros, places, windows, axis=axis, mode="add"),)
 
-    return pullback
+def _unfold_grad_in_steps(ct: Tensor, *, n: int, axis: int, size: int, step: int) -> Tensor:
+    places = _places(n, size, step, ct.device.name)
+    windows = moveaxis(ct, -1, axis + 1)  # (*A, count, size, *B)
+    zeros = indexing.zeros(ct, (*ct._shape[:axis], n, *ct._shape[axis + 1 : -1]))
+    return indexing.scatter(zeros, places, windows, axis=axis, mode="add")  # type: ignore[no-any-return]
+
+
+_unfold_grad = fuse("unfold_grad", reference=_unfold_grad_in_steps)
 
 
 def _windows_array(x: ndarray, *, axis: int, size: int, step: int) -> ndarray:

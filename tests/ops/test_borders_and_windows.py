@@ -1,4 +1,7 @@
-"""Borders made of a tensor's own elements: one kernel, the composition that it is, NumPy's."""
+"""Borders made of a tensor's own elements, and windows: kernels and the compositions they are."""
+
+import itertools
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -6,6 +9,7 @@ import pytest
 import fx
 from fx.ops.shapes import padding
 
+fold = import_module("fx.nn.functional.fold")  # beside a function of its name
 MODES = ["reflect", "symmetric", "edge", "wrap"]
 SHAPES = [(5,), (4, 6), (3, 4, 5), (1,), (1, 2), (0, 3)]
 
@@ -55,3 +59,34 @@ def test_borders_under_transforms():
         np.testing.assert_allclose(other(x).numpy(), leaf.grad.numpy(), rtol=1e-12)
     np.testing.assert_allclose(fx.hessian(f)(x).reshape(15, 15).numpy(), np.diag(
         fx.hessian(f)(x).reshape(15, 15).numpy().diagonal()), atol=1e-12)  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "int64"])
+@pytest.mark.parametrize(("shape", "axis"), [((9,), 0), ((3, 9), 1), ((9, 3), 0), ((2, 9, 4), 1)])
+def test_cotangents_of_windows_add_up(shape, axis, dtype):
+    rng = np.random.default_rng(0)
+    for size, step in itertools.product(range(9), (1, 2, 3, 9)):
+        longer = fx.unfold(fx.zeros(shape), axis, size, step).shape
+        ct = fx.tensor(rng.integers(-4, 5, longer)).astype(dtype)
+        how = {"n": shape[axis], "axis": axis, "size": size, "step": step}
+        found, wanted = padding._unfold_grad(ct, **how), padding._unfold_grad_in_steps(ct, **how)
+        assert (found.shape, found.dtype) == (shape, ct.dtype)
+        assert bool((found == wanted).all()), (size, step)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int64", "complex64"])
+@pytest.mark.parametrize("window", [(1, 1), (2, 2), (3, 2)])
+@pytest.mark.parametrize("pads", [(0, 0), (1, 1), (2, 0)])
+def test_columns_of_images_and_their_sums(window, pads, dtype):
+    rng = np.random.default_rng(0)
+    for dilation, stride in itertools.product((1, (1, 2)), (1, 2, (3, 1))):
+        sizes = (7, 9)
+        _, _, counts, steps = fold._plan("fold", sizes, window, dilation, pads, stride)
+        how = {"sizes": sizes, "window": window, "pads": pads, "counts": counts, "steps": steps}
+        x = fx.tensor(rng.integers(-4, 5, (2, 3, *sizes))).astype(dtype)
+        found = fold._columns(x, **how)
+        assert found.dtype == x.dtype
+        assert bool((found == fold._columns_in_steps(x, **how)).all())
+        image = fold._image(found, **how)
+        assert (image.shape, image.dtype) == (x.shape, x.dtype)
+        assert bool((image == fold._image_in_steps(found, **how)).all())
