@@ -106,6 +106,33 @@ def test_nansum_and_frexp_where_there_is_nan():
     np.testing.assert_array_equal(e.numpy()[np.isfinite(x)], b.numpy()[np.isfinite(x)])
 
 
+@pytest.mark.parametrize("shape", [(5,), (4, 6), (3, 4, 5), (0, 3), (1, 1)])
+def test_rolls_and_their_cotangents(shape):
+    rng = np.random.default_rng(0)
+    x, ct = rng.normal(size=shape), rng.normal(size=shape)
+    ways = [a for r in (1, 2, 3) for a in itertools.permutations(range(len(shape)), r)]
+    for axes in [*ways, (0, 0)]:
+        steps = tuple([int(n) for n in rng.integers(-9, 9, len(axes))])
+        leaf = fx.tensor(x, requires_grad=True)
+        found = fx.roll(leaf, steps, axes)
+        np.testing.assert_array_equal(found.detach().numpy(), np.roll(x, steps, axes))
+        (found * fx.tensor(ct)).sum().backward()
+        back = np.roll(ct, [-n for n in steps], axes)
+        np.testing.assert_array_equal(leaf.grad.numpy(), back)
+        f = lambda x, steps=steps, axes=axes: (fx.roll(x, steps, axes) * fx.tensor(ct)).sum()
+        np.testing.assert_array_equal(fx.jit(fx.grad(f))(fx.tensor(x)).numpy(), back)
+
+
+def test_the_slope_of_a_mantissa_is_the_power_of_two():
+    x = fx.tensor([1.5, -0.3, 0.0, 8.0, -1e30, fx.inf, fx.nan])
+    ct = fx.arange(1.0, 8.0)
+    f = lambda x: (fx.frexp(x)[0] * ct).sum()
+    leaf = fx.tensor(x, requires_grad=True)
+    f(leaf).backward()
+    np.testing.assert_array_equal(leaf.grad.numpy()[:4], [0.5, 4.0, 3.0, 0.25])
+    np.testing.assert_array_equal(leaf.grad.numpy(), fx.grad(f)(x).numpy())
+
+
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_gradient(name):
     function, inputs = DIFFERENTIABLE[name]

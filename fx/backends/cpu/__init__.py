@@ -53,7 +53,7 @@ KERNELS = {
     "scipy_linalg": "decomposition ldl ldl_order matrix_function solve_banded sylvester",
     "shape": """
         reshape transpose broadcast_to sum_to slice pad bordered bordered_grad concatenate flip
-        triangle""",
+        roll triangle""",
     "special": """
         erf erfc erfinv lgamma digamma trigamma polygamma zeta erfcx erfcinv log_ndtr ndtri betainc
         gamma logit gammainc gammaincc bessel airy_ai airy_ai_slope scipy_function xlogy xlog1py

@@ -6,6 +6,7 @@ import builtins
 from builtins import sum as sum_of
 from collections.abc import Sequence
 from functools import lru_cache, partial
+from itertools import product
 from math import prod
 from typing import Any
 
@@ -140,6 +141,21 @@ def _borders(shape: tuple[int, ...], widths: Widths, mode: str) -> list[tuple[in
                 index = [(*[_WHOLE] * axis, at, *inner[axis + 1 :]) for at in (border, source)]
                 found.append((axis, *index))
     return found
+
+
+def roll(x: np.ndarray, *, cuts: tuple[int, ...]) -> np.ndarray:
+    """What is before the cut of an axis behind the rest: each part goes to its place."""
+    out = np.empty(x.shape, x.dtype)
+    ways = []
+    for cut, n in zip(cuts, x.shape, strict=True):
+        way = [(builtins.slice(cut, n), builtins.slice(0, n - cut))]
+        if cut:
+            way.append((builtins.slice(0, cut), builtins.slice(n - cut, n)))
+        ways.append(way)
+    for parts in product(*ways):
+        source, target = zip(*parts)
+        out[target] = x[source]
+    return out
 
 
 def concatenate(*arrays: np.ndarray, axis: int) -> np.ndarray:

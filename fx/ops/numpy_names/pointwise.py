@@ -145,9 +145,22 @@ def _frexp_of_array(x: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     return None if x.dtype.kind == "V" else np.frexp(x)  # NumPy has none of bfloat16
 
 
+def _frexp_vjp(needs: Any, x: Tensor) -> Any:
+    def pullback(cts: Any) -> tuple[Tensor | None]:
+        if cts[0] is None:
+            return (None,)
+        one = constant_like(1.0, x)
+        kept = (x == 0) | ~elementwise.isfinite(x)  # these are mantissas themselves
+        # the exponent is a step: what is left is the power of two, which the quotient is
+        return (cts[0] * where(kept, one, _frexp(x)[0] / where(kept, one, x)),)
+
+    return pullback
+
+
 _frexp = fuse(
-    "frexp", cpu=_frexp_of_array, reference=_frexp_in_steps, multiple=True, torch_name="Frexp"
-)
+    "frexp", cpu=_frexp_of_array, reference=_frexp_in_steps, vjp=_frexp_vjp, multiple=True,
+    torch_name="Frexp",
+)  # fmt: skip
 
 
 def bitwise_count(x: Any) -> Tensor:
