@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import fx.prims.cumulative as prims
+from fx import limits
 from fx.errors import AxisError, DTypeError, ShapeError
 from tests.prims.tools import INF, INTEGERS, NAN, NARROW, bound, draws, gradients, run, tensor
 
@@ -53,8 +54,9 @@ def test_records_of_lines_longer_than_vectors(name, dtype):
             x[0, rng.random(n) < 0.1] = np.inf
         x = x.astype(dtype)
         wanted = getattr(torch, name)(torch.tensor(x), 1)
-        found = run(getattr(prims, name), x, axis=1, reverse=False)
-        back = run(getattr(prims, name), x[:, ::-1].copy(), axis=1, reverse=True)
+        with limits.given(EARLY_CALLS=0):
+            found = run(getattr(prims, name), x, axis=1, reverse=False)
+            back = run(getattr(prims, name), x[:, ::-1].copy(), axis=1, reverse=True)
         for a, b in zip(found, wanted, strict=True):
             np.testing.assert_array_equal(a, b.numpy())
         np.testing.assert_array_equal(back[0][:, ::-1], found[0])

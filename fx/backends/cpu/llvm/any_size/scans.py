@@ -217,12 +217,12 @@ class _Kernel:
             return back.pick(type(x)(b, v.backwards(b, x.v)), x)
 
         x = turned(self._elements(at, lanes)[0])
-        lane = first = Int(b, v.numbers(v.i32, range(lanes)))
+        lane = Int(b, v.numbers(v.i32, range(lanes)))
         gap = 1
         while gap < lanes:
             shift = [max(i - gap, 0) for i in range(lanes)]
             y, place = (type(z)(b, v.shuffle(b, z.v, z.v, shift)) for z in (x, lane))
-            own = wins([x], [y]) | (first < gap)
+            own = wins([x], [y])  # a record of what has the first element keeps it
             x, lane, gap = own.pick(x, y), own.pick(lane, place), 2 * gap
         step = Int(b, v.splat(b, self.step, lanes))
         here = Int(b, v.splat(b, b.add(self.start, b.mul(self.step, done)), lanes))
