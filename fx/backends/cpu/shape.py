@@ -145,7 +145,7 @@ def _borders(shape: tuple[int, ...], widths: Widths, mode: str) -> list[tuple[in
 
 def roll(x: np.ndarray, *, cuts: tuple[int, ...]) -> np.ndarray:
     """What is before the cut of an axis behind the rest: each part goes to its place."""
-    out = np.empty(x.shape, x.dtype)
+    out = np.empty_like(x)  # which lies as x does
     ways = []
     for cut, n in zip(cuts, x.shape, strict=True):
         way = [(builtins.slice(cut, n), builtins.slice(0, n - cut))]
