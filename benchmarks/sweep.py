@@ -1,7 +1,8 @@
 """``python -m benchmarks sweep``: eager functions beside PyTorch's on 1M and on 100 elements.
 
-The slowest by comparison come first. Each row is the median of ratios within rounds, on one thread;
-with ``--grad`` it is the function recorded and gone back over.
+The slowest by comparison come first. Each row is the median of ratios within rounds, of the time of
+the CPU on one thread, once every kernel is made; with ``--grad`` it is the function recorded and
+gone back over.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from statistics import median
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -150,6 +151,56 @@ FUNCTIONS: dict[str, tuple[Function, int]] = {
     "cross": (lambda m, x, y: m.linalg.cross(_triples(x), _triples(y)), 2),
     "median": (lambda m, x: m.median(x), 1),
     "frac": (lambda m, x: m.frac(x), 1),
+    "cummax": (lambda m, x: m.cummax(x, 0)[0], 1),
+    "cummin of rows": (lambda m, x: m.cummin(x.reshape(-1, 10), 1)[0], 1),
+    "nansum": (lambda m, x: m.nansum(x), 1),
+    "nanmedian": (lambda m, x: m.nanmedian(x), 1),
+    "vander": (lambda m, x: m.vander(x[: x.shape[0] // 10], 10), 1),
+    "kron": (lambda m, x, y: m.kron(
+        x[: _root(x)].reshape(10, -1), y[: _root(x)].reshape(10, -1)), 2),
+    "diag_embed": (lambda m, x: m.diag_embed(x[: _root(x)]), 1),
+    "combinations": (lambda m, x: m.combinations(x[: _root(x)]), 1),
+    "gradient": (lambda m, x: m.gradient(x)[0], 1),
+    "nextafter": (lambda m, x, y: m.nextafter(x, y), 2),
+    "copysign": (lambda m, x, y: m.copysign(x, y), 2),
+    "logical_and": (lambda m, x, y: m.logical_and(x, y), 2),
+    "gcd": (lambda m, x: m.gcd(m.arange(x.shape[0]), m.arange(x.shape[0]) + 12), 1),
+    "sort of integers": (lambda m, x: m.sort((x * 1000).to(m.int64))[0], 1),
+    "cdist, 500 features": (lambda m, x, y: m.cdist(
+        *[a[: a.shape[0] // 10].reshape(-1, min(500, a.shape[0] // 20)) for a in (x, y)]), 2),
+    "F.unfold": (lambda m, x: m.nn.functional.unfold(_square(x)[None, None], 3), 1),
+    "F.fold": (lambda m, x: m.nn.functional.fold(
+        m.nn.functional.unfold(_square(x)[None, None], 2), _square(x).shape, 2), 1),
+    "windows, copied": (lambda m, x: x[: x.shape[0] // 4].unfold(0, 8, 2).clone(), 1),
+    "narrow columns, copied": (lambda m, x: x.reshape(-1, 10)[:, 2:5].clone(), 1),
+    "F.embedding_bag": (lambda m, x: m.nn.functional.embedding_bag(
+        _classes(m, x).reshape(-1, 10), x.reshape(-1, 10)), 1),
+    "F.multilabel_margin_loss": (lambda m, x: m.nn.functional.multilabel_margin_loss(
+        x.reshape(-1, 10), (m.arange(x.shape[0]) % 10).reshape(-1, 10)), 1),
+    "F.group_norm, weighted": (lambda m, x: m.nn.functional.group_norm(
+        x.reshape(1, 10, -1), 5, x[:10], x[10:20]), 1),
+    **{
+        f"{name} of {dtype}": (lambda m, x, y, name=name, dtype=dtype: getattr(m, name)(
+            x.to(getattr(m, dtype)), y.to(getattr(m, dtype))), 2)
+        for name in ("add", "div") for dtype in ("float16", "bfloat16")
+    },
+    **{
+        f"F.pad, {mode}": (lambda m, x, mode=mode: m.nn.functional.pad(
+            _square(x)[None, None], (2, 2, 2, 2), mode=mode), 1)
+        for mode in ("reflect", "replicate", "circular")
+    },
+    **{
+        f"F.grid_sample, {mode}, {padding}": (
+            lambda m, x, y, mode=mode, padding=padding: m.nn.functional.grid_sample(
+                _square(x)[None, None], _grid(y), mode, padding, align_corners=False), 2)
+        for mode in ("nearest", "bilinear", "bicubic")
+        for padding in ("zeros", "border", "reflection")
+    },
+    **{
+        f"F.max_pool1d of {n}": (lambda m, x, n=n: m.nn.functional.max_pool1d(
+            x.reshape(1, 10, -1), n), 1)
+        for n in (2, 3)
+    },
 }  # fmt: skip
 
 
@@ -204,18 +255,15 @@ def ratio(
         ct = m.ones_like(f(m, *xs).detach())
         return lambda: m.autograd.grad(f(m, *xs), xs, ct, allow_unused=True)
 
-    mine, peer = timed(_settled(run(fx.torch))), timed(run(torch))
+    mine, peer = timed(_settled(run(fx.torch)), process_time), timed(run(torch), process_time)
     pairs = [(mine(), peer()) for _ in range(rounds)]
     return median([a / b for a, b in pairs]), median([a for a, _ in pairs])
 
 
 def _settled(run: Callable[[], Any]) -> Callable[[], Any]:
     """The same after the calls that a reference serves while a kernel would have to be made."""
-    start = perf_counter()
-    run()
-    if perf_counter() - start < 0.1:
-        for _ in range(limits.EARLY_CALLS + 1):
-            run()
+    for _ in range(limits.EARLY_CALLS + 2):
+        run()
     return run
 
 

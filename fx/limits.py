@@ -250,6 +250,9 @@ BROADCAST_FROM = _limit(1 << 14, 8,
 FUSED_BLOCK = _limit(2048, 8, "elements: of a task of an elementwise one")
 ROW_SHORT = _limit(64, 4, "elements: of a row for which formulas have kernels of their own")
 ROW_KEPT = _limit(1 << 14, 64, "elements: of a row that formulas keep between passes, at most")
+DISTANCE_LONG = _limit(8, 2,
+    "elements: of rows from which Euclidean distances go by a product")
+DISTANCE_ROWS = _limit(26, 3, "rows: on both sides from which they do")
 PAIR_ROWS = _limit(64, 3, "rows: that are compared with all behind them at once")
 STEPS_FROM = _limit(64, 4, "elements: of a state from which a recurrence of a layer is compiled")
 RUNS_FROM = _limit(1 << 13, 4, "elements: of the first of arrays whose runs are joined as items")

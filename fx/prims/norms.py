@@ -94,6 +94,31 @@ layer_norm = fuse(  # x (..., *sizes), weight and bias (*sizes)
 )  # fmt: skip
 
 
+# group norm: x (batch, groups, channels, positions), weight and bias (groups, channels) -----------
+
+
+def _group_norm(x, weight, bias, *, eps):
+    line = (1, *weight.shape, 1)
+    y = standardised(x, (2, 3), eps)[0]
+    return y * reshape(weight, shape=line) + reshape(bias, shape=line)
+
+
+def _group_norm_grad(ct, x, weight, *, eps):
+    count = _count(x.shape[2:])
+    y, scale = standardised(x, (2, 3), eps)
+    g = ct * reshape(weight, shape=(1, *weight.shape, 1))
+    mean = lambda a: sum(a, axes=(2, 3), keepdims=True) / count
+    dx = (g - mean(g) - y * mean(g * y)) * scale
+    return dx, *[sum(a, axes=(0, 3), keepdims=False) for a in (ct * y, ct)]
+
+
+group_norm_grad = fuse("group_norm_grad", reference=_group_norm_grad, multiple=True)
+group_norm = fuse(
+    "group_norm", reference=_group_norm, torch_name="NativeGroupNorm",
+    vjp=lambda needs, x, weight, bias, *, eps: lambda ct: group_norm_grad(ct, x, weight, eps=eps),
+)  # fmt: skip
+
+
 # batch norm: x (batch, channels, ...), the others (channels,) -------------------------------------
 
 

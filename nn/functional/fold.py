@@ -14,6 +14,7 @@ from fx.nn.functional._windows import Ints, batched, entries, key, unbatched
 from fx.ops.convert import as_tensor
 from fx.ops.operands import argument
 from fx.prims.creation import constant_like
+from fx.prims.fused import fuse
 from fx.tensor import Tensor
 
 
@@ -47,15 +48,8 @@ def unfold(
     window, pads, counts, steps = _plan(
         "unfold", x.shape[2:], key(kernel_size), key(dilation), key(padding), key(stride)
     )
-    if any(pads):
-        width = (0, 0, *pads)
-        x = shape_prims.pad(x, constant_like(0, x), low=width, high=width, inside=(0,) * 4)
-    for axis, lines in zip((2, 4), _places(window, counts, steps), strict=True):
-        x = indexing.take(x, as_tensor(lines, device=x.device), axis=axis)
-    # (batch, channels, kernel height, rows, kernel width, columns)
-    x = shape_prims.transposed(x, (0, 1, 2, 4, 3, 5))
-    columns = x.shape[1] * window[0] * window[1]
-    x = shape_prims.reshaped(x, (x.shape[0], columns, counts[0] * counts[1]))
+    sizes = tuple(x.shape[2:])
+    x = _columns(x, sizes=sizes, window=window, pads=pads, counts=counts, steps=steps)
     return unbatched(x, single)
 
 
@@ -96,28 +90,59 @@ def fold(
     if single:
         x = shape_prims.reshaped(x, (1, *x._shape))
     sizes = entries("fold", "output_size", output_size, 2)
-    window, pads, (rows, columns), steps = _plan(
+    window, pads, counts, steps = _plan(
         "fold", sizes, key(kernel_size), key(dilation), key(padding), key(stride)
     )
-    volume = window[0] * window[1]
+    volume, (rows, columns) = window[0] * window[1], counts
     if x._shape[1] % volume or x._shape[2] != rows * columns:
         raise ShapeError(
             f"fold: windows {window} over an image of sizes {sizes} give columns of a multiple of "
             f"{volume} elements, {rows} * {columns} = {rows * columns} of them; got an input of "
             f"shape {x.shape}"
         )
-    lead = (x._shape[0], x._shape[1] // volume)
-    x = shape_prims.reshaped(x, (*lead, *window, rows, columns))
+    x = _image(x, sizes=sizes, window=window, pads=pads, counts=counts, steps=steps)
+    return unbatched(x, single)
+
+
+def _columns_in_steps(
+    x: Tensor, *, sizes: Ints, window: Ints, pads: Ints, counts: Ints, steps: tuple[Ints, ...]
+) -> Tensor:
+    if any(pads):
+        width = (0, 0, *pads)
+        x = shape_prims.pad(x, constant_like(0, x), low=width, high=width, inside=(0,) * 4)
+    for axis, lines in zip((2, 4), _places(window, counts, steps), strict=True):
+        x = indexing.take(x, as_tensor(lines, device=x.device), axis=axis)
+    # (batch, channels, kernel height, rows, kernel width, columns)
+    x = shape_prims.transposed(x, (0, 1, 2, 4, 3, 5))
+    columns = x.shape[1] * window[0] * window[1]
+    return shape_prims.reshaped(x, (x.shape[0], columns, counts[0] * counts[1]))
+
+
+def _image_in_steps(
+    x: Tensor, *, sizes: Ints, window: Ints, pads: Ints, counts: Ints, steps: tuple[Ints, ...]
+) -> Tensor:
+    lead = (x._shape[0], x._shape[1] // (window[0] * window[1]))
+    x = shape_prims.reshaped(x, (*lead, *window, *counts))
     x = shape_prims.transposed(x, (0, 1, 2, 4, 3, 5))
     whole = tuple([n + 2 * p for n, p in zip(sizes, pads, strict=True)])
-    across, along = _places(window, (rows, columns), steps)
+    across, along = _places(window, counts, steps)
     for axis, n, lines in ((4, whole[1], along), (2, whole[0], across)):
         into = indexing.zeros(x, (*x._shape[:axis], n, *x._shape[axis + 2 :]))
         x = indexing.scatter(into, as_tensor(lines, device=x.device), x, axis=axis, mode="add")
     if any(pads):
         ends = tuple([p + n for n, p in zip(sizes, pads, strict=True)])
         x = shape_prims.slice(x, start=(0, 0, *pads), stop=(*lead, *ends), step=(1, 1, 1, 1))
-    return unbatched(x, single)
+    return x
+
+
+_columns = fuse(  # x (batch, channels, *sizes) to (batch, channels * window, windows)
+    "unfolded_image", reference=_columns_in_steps, torch_name="Im2Col",
+    vjp=lambda needs, x, **how: lambda ct: (_image(ct, **how),),
+)  # fmt: skip
+_image = fuse(
+    "folded_image", reference=_image_in_steps, torch_name="Col2Im",
+    vjp=lambda needs, x, **how: lambda ct: (_columns(ct, **how),),
+)  # fmt: skip
 
 
 @lru_cache(maxsize=256)

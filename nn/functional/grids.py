@@ -170,10 +170,9 @@ def grid_sample(
         return widened(lambda x: grid_sample(x, wide, mode, padding_mode, align_corners), x)
     outs = points._shape[1:-1]
     flat = shape_prims.reshaped(points, (x._shape[0], prod(outs), rank))
-    if mode == "bilinear" and rank == 2 and padding_mode != "reflection":
-        out = _bilinear(x, flat, corners=bool(align_corners), border=padding_mode == "border")
-    else:
-        out = _Sampler(x, padding_mode, align_corners).at(flat, mode)  # (batch, channels, points)
+    out = _samples[rank](
+        x, flat, mode=mode, padding=padding_mode, corners=bool(align_corners)
+    )  # (batch, channels, points)
     return shape_prims.reshaped(out, (*x._shape[:2], *outs))
 
 
@@ -238,13 +237,7 @@ class _Sampler:
             return place
         if self.padding == "reflection":
             low, span = (0.0, n - 1.0) if self.align_corners else (-0.5, float(n))
-            if span == 0:
-                return place * 0.0
-            distance = elementwise.abs(place - low)
-            turns = elementwise.floor(distance / span)
-            rest = distance - turns * span
-            odd = elementwise.remainder(turns, constant_like(2.0, turns)) == 1
-            place = compare.where(odd, span - rest, rest) + low
+            place = _reflected(place, low, span) if span else place * 0.0
         low_end, high_end = constant_like(0.0, place), constant_like(float(n - 1), place)
         # at the ends the derivative is 0, and a NaN is brought to the low end, as in PyTorch
         place = compare.where(place > 0, place, low_end)
@@ -272,6 +265,15 @@ class _Sampler:
         return seen if weight is None else seen * shape_prims.reshaped(weight, (count, 1))
 
 
+def _reflected(place: Tensor, low: float, span: float) -> Tensor:
+    """Places turned back at ``low`` and ``low + span`` as often as it takes."""
+    distance = elementwise.abs(place - low)
+    turns = elementwise.floor(distance / span)
+    rest = distance - turns * span
+    odd = elementwise.remainder(turns, constant_like(2.0, turns)) == 1
+    return compare.where(odd, span - rest, rest) + low
+
+
 def _linear(place: Tensor) -> list[tuple[Tensor, Tensor]]:
     first = elementwise.floor(place)
     t = place - first
@@ -286,16 +288,25 @@ def _cubic(t: Tensor, k: float) -> Tensor:
     return ((x * a - 5 * a) * x + 8 * a) * x - 4 * a
 
 
-def _sampled(x: Tensor, points: Tensor, *, corners: bool, border: bool) -> Tensor:
-    return _Sampler(x, "border" if border else "zeros", corners).at(points, "bilinear")
+def _sampled(x: Tensor, points: Tensor, *, mode: str, padding: str, corners: bool) -> Tensor:
+    return _Sampler(x, padding, corners).at(points, mode)
 
 
 _sampled_vjp = of_reference(_sampled)
-_bilinear_grad = fuse(
-    "sample_grad", multiple=True,
-    reference=lambda ct, x, points, **how: _sampled_vjp((True, True), x, points, **how)(ct),
-)  # fmt: skip
-_bilinear = fuse(  # x (batch, channels, h, w), points (batch, points, 2)
-    "sample", reference=_sampled, torch_name="GridSampler2D",
-    vjp=lambda needs, x, points, **how: lambda ct: _bilinear_grad(ct, x, points, **how),
-)  # fmt: skip
+
+
+def _sampled_grad(ct: Tensor, x: Tensor, points: Tensor, **how: Any) -> tuple[Tensor, ...]:
+    found = _sampled_vjp((True, True), x, points, **how)(ct)
+    return tuple(
+        [indexing.zeros(a, a.shape) if g is None else g for a, g in zip((x, points), found)]
+    )
+
+
+_sample_grad = fuse("sample_grad", multiple=True, reference=_sampled_grad)
+_samples = {  # by rank: x (batch, channels, *sizes), points (batch, points, rank)
+    rank: fuse(
+        "sample", reference=_sampled, torch_name=f"GridSampler{rank}D",
+        vjp=lambda needs, x, points, **how: lambda ct: _sample_grad(ct, x, points, **how),
+    )
+    for rank in (2, 3)
+}  # fmt: skip

@@ -19,6 +19,7 @@ from fx.ops.operands import argument, cast, floating, operands, promoted
 from fx.ops.operands import classes as classes_within
 from fx.ops.pointwise.composed import clip
 from fx.prims.creation import constant_like, iota
+from fx.prims.fused import fuse, of_reference
 from fx.prims.shape import broadcast_to, reshape
 from fx.tensor import Tensor
 
@@ -342,8 +343,12 @@ def multilabel_margin_loss(
     if x._shape != y.shape:
         raise ShapeError(f"{name}: the input has shape {x.shape} and the target {y.shape}")
     scores, single = _matrix(name, x)
+    losses = _multilabel(scores, reshape(y, shape=scores.shape))
+    return reduced(reshape(losses, shape=()) if single else losses, how)
+
+
+def _multilabel_in_steps(scores: Tensor, y: Tensor) -> Tensor:
     rows, classes = scores.shape
-    y = reshape(y, shape=scores.shape)
     counts = cast(y >= 0, int64)
     named = cumulative.cumprod(counts, axis=1, reverse=False) == 1  # (rows, labels): before the -1
     safe = compare.where(named, y, constant_like(0, y))
@@ -356,8 +361,21 @@ def multilabel_margin_loss(
     terms = elementwise.relu(1.0 - broadcast_to(own, shape=cube) + wide(scores, (rows, 1, classes)))
     used = wide(named, (rows, classes, 1)) & ~broadcast_to(labels, shape=cube)
     terms = compare.where(used, terms, constant_like(0.0, terms))
-    losses = reduction_prims.sum(terms, axes=(1, 2), keepdims=False) / classes
-    return reduced(reshape(losses, shape=()) if single else losses, how)
+    return reduction_prims.sum(terms, axes=(1, 2), keepdims=False) / classes  # type: ignore[no-any-return]
+
+
+_multilabel_vjp = of_reference(_multilabel_in_steps)
+
+
+def _multilabel_grad_in_steps(ct: Tensor, scores: Tensor, y: Tensor) -> Tensor:
+    return _multilabel_vjp((True, None), scores, y)(ct)[0]  # type: ignore[no-any-return]
+
+
+_multilabel_grad = fuse("multilabel_margin_grad", reference=_multilabel_grad_in_steps)
+_multilabel = fuse(  # a loss a row, of scores (rows, classes) and labels int64 (rows, classes)
+    "multilabel_margin", reference=_multilabel_in_steps, torch_name="MultilabelMarginLoss",
+    vjp=lambda needs, scores, y: lambda ct: (_multilabel_grad(ct, scores, y), None),
+)  # fmt: skip
 
 
 def _classes(name: str, target: Any, x: Tensor) -> Tensor:

@@ -283,9 +283,12 @@ def group_norm(
         )
     if x._dtype.itemsize == 2:
         return _widened(lambda x: group_norm(x, num_groups, weight, bias, eps), x)
-    grouped = shape_prims.reshaped(
-        x, (shape[0], num_groups, prod(shape[1:]) // num_groups)
-    )  # (batch, groups, channels // groups * positions)
+    channels, positions = shape[1] // num_groups, prod(shape[2:])
+    if weight is not None and bias is not None and x._dtype == weight.dtype == bias.dtype:
+        parts = shape_prims.reshaped(x, (shape[0], num_groups, channels, positions))
+        vectors = [shape_prims.reshaped(v, (num_groups, channels)) for v in (weight, bias)]
+        return shape_prims.reshaped(norms.group_norm(parts, *vectors, eps=eps), shape)
+    grouped = shape_prims.reshaped(x, (shape[0], num_groups, channels * positions))
     out = shape_prims.reshaped(lengths.standard(grouped, axes=(2,), eps=eps), shape)
     line = (shape[1], *[1] * (len(shape) - 2))
     if weight is not None:

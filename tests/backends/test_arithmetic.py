@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from ml_dtypes import bfloat16
 
 import fx
 from fx import limits
-from fx.backends.cpu import elementwise, shape
+from fx.backends.cpu import _arrays, elementwise, shape
 from fx.backends.cpu.formulas import Elements
 from fx.primitive import registry
 
@@ -49,8 +50,9 @@ def test_negative_bases_have_powers_of_whole_numbers():
 @pytest.mark.parametrize("shapes", [
     ((40, 600), (600,)), ((300, 100), (300, 1)), ((300, 1), (100,)), ((200,), (200, 1)),
     ((2, 3, 100, 70), (3, 1, 1)), ((1, 200), (200, 1)), ((40, 600), (1,)), ((40, 600), ()),
+    ((3, 1, 20, 1), (1, 40, 1, 30)), ((20000,), (20000,)),
 ])  # fmt: skip
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.float16, bfloat16])
 def test_arrays_broadcast_as_in_numpy(name, shapes, dtype):
     rng = np.random.default_rng(0)
     x, y = (rng.normal(size=s) * 9 for s in shapes)
@@ -62,7 +64,7 @@ def test_arrays_broadcast_as_in_numpy(name, shapes, dtype):
             got = elementwise.of_many(name)(x, y)
         want = getattr(np, name)(x, y)
         assert got.dtype == want.dtype
-        if name == "divide":
+        if name == "divide" and np.dtype(dtype).itemsize > 2:
             np.testing.assert_allclose(got, want, rtol=2 * np.finfo(dtype).eps)
         else:
             np.testing.assert_array_equal(got, want)
@@ -106,3 +108,24 @@ def test_arrays_are_joined_as_in_numpy(shapes, axis, dtype):
                 assert found.dtype == want.dtype and found.flags.c_contiguous
     with pytest.raises(ValueError, match="must match exactly"):
         shape.concatenate(arrays[0], arrays[0][1:], axis=axis)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.bool_, np.complex64])
+def test_short_lines_are_copied_and_joined_as_items(dtype):
+    x = (np.random.default_rng(0).normal(size=(60, 20, 10)) * 3).astype(dtype)
+    cut = [
+        x[:, :, 2:5], x[::2, :, :4], x[:, ::-1, 1:], x.transpose(1, 0, 2)[:, :, 3:], x[:, :, ::2],
+        x[:, :, :1], x[:, 3:7], x.T, np.lib.stride_tricks.sliding_window_view(x.ravel(), 7),
+    ]  # fmt: skip
+    for which in (limits.normal(), limits.given(RUNS_FROM=4, RUNS=2)):
+        with which:
+            for a in cut:
+                found = _arrays.copied(a)
+                assert found.flags.c_contiguous and not np.shares_memory(found, a)
+                np.testing.assert_array_equal(found, a)
+                clone = elementwise.astype(a, dtype=a.dtype)
+                np.testing.assert_array_equal(clone, a)
+                assert not np.shares_memory(clone, a)
+                for axis in range(a.ndim):
+                    found = shape.concatenate(a, a, axis=axis)
+                    np.testing.assert_array_equal(found, np.concatenate([a, a], axis))

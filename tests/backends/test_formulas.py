@@ -2,6 +2,7 @@
 
 import random
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -12,7 +13,7 @@ from fx.backends.cpu.llvm import any_size, formulas
 from fx.compiler.extents import Extent, larger, smaller
 from fx.prims import norms
 from fx.prims.compare import where
-from fx.prims.elementwise import exp, tanh
+from fx.prims.elementwise import exp, sqrt, tanh
 from fx.prims.reduction import softmax
 from fx.prims.shape import flip
 
@@ -108,9 +109,20 @@ def test_the_layout_of_the_arrays_is_that_of_the_result():
 
 def test_other_dtypes_have_no_kernel():
     kernel = Elements("a test's tanh", lambda x: tanh(x))
-    for dtype in ("float16", "int64", "complex64"):
+    for dtype in ("int64", "complex64"):
         assert kernel(np.ones(100, dtype)) is None
     assert Elements("a test's sum", lambda x, y: x + y)(np.ones(99), np.ones(99, "float32")) is None
+
+
+@pytest.mark.parametrize("dtype", ["float16", ml_dtypes.bfloat16])
+def test_halves_are_rounded_after_each_operation(dtype):
+    with np.errstate(all="ignore"):
+        x = np.concatenate([np.random.default_rng(0).normal(size=999), [np.inf, np.nan, 0.0, 6e-8]])
+        x = x.astype(dtype)
+        found = Elements("a test's roots", lambda x: sqrt(x * x) - x)(x)
+        wanted = np.sqrt(x * x) - x
+    assert found.dtype == x.dtype
+    np.testing.assert_array_equal(found.astype("float32"), wanted.astype("float32"))
 
 
 def test_what_is_no_product_of_sizes_has_no_kernel():

@@ -84,6 +84,17 @@ def test_top_k_takes_the_lowest_of_equal_positions(dtype, shape):
         top_k_indices(x, k=shape[1] + 1, axis=1, largest=True)
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.float64])
+@pytest.mark.parametrize("ends", [
+    (7, 8), (-4000, 4000), (0, 1 << 32), (0, (1 << 32) + 1), (-(1 << 62), 1 << 62),
+])  # fmt: skip
+def test_keys_of_64_bits_of_any_span(dtype, ends):
+    x = np.random.default_rng(0).integers(*ends, size=(2, 3000)).astype(dtype)
+    x[:, 5:7] = np.array(ends) - np.array((0, 1))
+    expected = np.argsort(x, axis=-1, kind="stable")
+    np.testing.assert_array_equal(argsort(x, axis=-1, descending=False), expected)
+
+
 def test_sorting_agrees_with_torch():
     torch = pytest.importorskip("torch")
     x = _draw(np.random.default_rng(0), (4, 500, 3), np.float32)

@@ -324,20 +324,36 @@ def test_a_resampled_image_has_the_bits_of_the_composed_one(mode, dtype, monkeyp
 
 
 @pytest.mark.parametrize("corners", [False, True])
-@pytest.mark.parametrize("border", [False, True])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize(("mode", "rank"), [
+    ("nearest", 2), ("nearest", 3), ("bilinear", 2), ("bilinear", 3), ("bicubic", 2),
+])  # fmt: skip
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_a_sampled_image_is_the_composed_one(corners, border, dtype):
+def test_a_sampled_image_is_the_composed_one(mode, rank, padding, corners, dtype):
     rng = np.random.default_rng(0)
-    x = fx.tensor(rng.normal(size=(2, 3, 5, 6)).astype(dtype))
-    points = rng.normal(size=(2, 40, 2)).astype(dtype)
-    points[0, :9, 0] = np.nan, np.inf, -np.inf, 1e30, -1e30, 1, -1, 1.2, -1.2
-    points = fx.tensor(points)
-    how = {"corners": corners, "border": border}
-    assert grids._bilinear.cpu(x.numpy(), points.numpy(), **how) is not None
-    close(grids._bilinear(x, points, **how), grids._sampled(x, points, **how))
-    inside = points.at[0, :9].set(0.1)
-    ct = fx.tensor(rng.normal(size=(2, 3, 40)).astype(dtype))
-    found = grids._bilinear_grad(ct, x, inside, **how)
-    wanted = grids._sampled_vjp((True, True), x, inside, **how)(ct)
-    for a, b in zip(found, wanted, strict=True):
-        close(a, b)
+    sample, how = grids._samples[rank], {"mode": mode, "padding": padding, "corners": corners}
+    for sizes in ((4, 5, 6), (3, 1, 2), (1, 1, 1)):
+        x = fx.tensor(rng.normal(size=(2, 3, *sizes[-rank:])).astype(dtype))
+        points = rng.normal(size=(2, 40, rank)).astype(dtype)
+        points[1, :7, 0] = 1, -1, 1.2, -1.2, 3, -3, 5.5  # ends, and turned back more than once
+        usual = fx.tensor(points)
+        points[0, :5, 0] = np.nan, np.inf, -np.inf, 1e30, -1e30
+        points = fx.tensor(points)
+        assert sample.cpu(x.numpy(), points.numpy(), **how) is not None
+        close(sample(x, points, **how), grids._sampled(x, points, **how))
+        ct = fx.tensor(rng.normal(size=(2, 3, 40)).astype(dtype))
+        assert grids._sample_grad.cpu(ct.numpy(), x.numpy(), usual.numpy(), **how) is not None
+        found = grids._sample_grad(ct, x, usual, **how)
+        wanted = grids._sampled_grad(ct, x, usual, **how)
+        for a, b in zip(found, wanted, strict=True):
+            size = max(float(abs(b).max()), 1.0)  # addends of both signs cancel
+            close(a / size, b / size)
+
+
+def test_what_lies_outside_of_an_image_takes_nothing_of_its_cotangent():
+    x, far = fx.ones((1, 1, 3, 3)), fx.full((1, 1, 1, 2), 9.0)
+    ct = fx.full((1, 1, 1), float("inf"))
+    for mode in ("nearest", "bilinear", "bicubic"):
+        how = {"mode": mode, "padding": "zeros", "corners": False}
+        dx, _ = grids._sample_grad(ct, x, far.reshape(1, 1, 2), **how)
+        assert bool((dx == 0).all()), mode

@@ -130,3 +130,25 @@ def test_synchronised_batch_norm_over_lanes_is_that_of_the_whole_batch():
         assert np.allclose(a.numpy(), b.numpy(), 1e-6)
     with pytest.raises(fx.errors.AxisError):
         lanes(x[0])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("shape", "groups"), [
+    ((2, 6, 5, 7), 3), ((1, 4, 3000), 2), ((7, 24), 4), ((3, 6, 40), 6), ((2, 6, 4), 1),
+])  # fmt: skip
+def test_group_norm_is_the_composed_one(shape, groups, dtype):
+    rng = np.random.default_rng(0)
+    x, ct = (fx.tensor(rng.normal(size=shape).astype(dtype)) for _ in range(2))
+    w, b = (fx.tensor(rng.normal(size=shape[1]).astype(dtype)) for _ in range(2))
+    f = lambda *xs: (fx.nn.functional.group_norm(xs[0], groups, *xs[1:]) * ct).sum()
+    leaves = [fx.tensor(v, requires_grad=True) for v in (x, w, b)]
+    f(*leaves).backward()
+    for leaf, g in zip(leaves, fx.jit(fx.grad(f, (0, 1, 2)))(x, w, b), strict=True):
+        size = abs(g).max().item()
+        np.testing.assert_allclose(leaf.grad.numpy() / size, g.numpy() / size, atol=1e-5)
+    ones, none = fx.ones_like(w), fx.zeros_like(b)
+    found = fx.nn.functional.group_norm(x, groups, ones, none)
+    plain = fx.nn.functional.group_norm(x, groups)
+    np.testing.assert_allclose(found.numpy(), plain.numpy(), atol=1e-5)
+    wide = fx.nn.functional.group_norm(x, groups, w.astype("float64"), b)
+    assert wide.dtype == fx.float64  # dtypes that differ are promoted

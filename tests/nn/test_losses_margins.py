@@ -5,6 +5,7 @@ import pytest
 
 import fx
 from fx.errors import DTypeError, ShapeError
+from fx.nn.functional import margin_losses
 
 torch = pytest.importorskip("torch")
 
@@ -134,3 +135,21 @@ REFUSED = [
 def test_refused(call, error, match):
     with pytest.raises(error, match=match):
         call()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_margins_of_many_labels_are_the_composed_ones(dtype):
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(50, 7)).astype(dtype), rng.integers(-1, 7, size=(50, 7))
+    x[3, 2], y[5], y[6], y[7] = np.nan, -1, [1, 1, 2, 2, -1, 3, 3], range(7)
+    scores, labels = fx.tensor(x), fx.tensor(y)
+    assert margin_losses._multilabel.cpu(x, y) is not None
+    found = margin_losses._multilabel(scores, labels)
+    wanted = margin_losses._multilabel_in_steps(scores, labels)
+    np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=2e-6)
+    ct = fx.tensor(rng.normal(size=50).astype(dtype))
+    found = margin_losses._multilabel_grad(ct, scores, labels)
+    wanted = margin_losses._multilabel_grad_in_steps(ct, scores, labels)
+    np.testing.assert_allclose(found.numpy(), wanted.numpy(), atol=2e-6)
+    with pytest.raises(IndexError, match="is out of range for axis 1"):
+        F.multilabel_margin_loss(scores, labels + 3)

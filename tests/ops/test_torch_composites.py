@@ -3,6 +3,7 @@
 Their values are compared with torch in ``tests/torch``.
 """
 
+import itertools
 import math
 
 import numpy as np
@@ -66,6 +67,70 @@ OTHERS = {  # integers, and what torch cannot differentiate
     "unravel_index": (lambda t, a: t.stack(t.unravel_index(a, (3, 4))), (np.array([[5], [7]]),)),
 }
 CASES = DIFFERENTIABLE | OTHERS
+
+
+def test_choices_and_triangles_of_every_size():
+    for n, r, again in itertools.product((0, 1, 2, 6), (0, 1, 2, 3, 4), (False, True)):
+        found, wanted = (
+            t.combinations(t.arange(n) * 2, r, again).numpy() for t in (fx.torch, torch)
+        )
+        np.testing.assert_array_equal(found, wanted)
+    for n, m, k in itertools.product((0, 1, 4), (0, 1, 3, 6), range(-7, 8)):
+        for name in ("tril_indices", "triu_indices"):
+            found, wanted = (getattr(t, name)(n, m, k).numpy() for t in (fx.torch, torch))
+            np.testing.assert_array_equal(found, wanted)
+    with pytest.raises(ShapeError, match="r must not be negative, got -1"):
+        fx.torch.combinations(fx.ones(3), -1)
+
+
+def test_diagonals_and_powers_of_every_size():
+    for shape, k in itertools.product(((0,), (1,), (4,), (2, 3), (2, 0), (0, 3)), range(-3, 4)):
+        x = np.random.default_rng(0).normal(size=shape)
+        found, wanted = (t.diag_embed(t.tensor(x), k).numpy() for t in (fx.torch, torch))
+        np.testing.assert_array_equal(found, wanted)
+    x = np.array([0.0, -0.0, 1.0, -2.0, 3.0, np.inf, -np.inf, np.nan])
+    for n, increasing, dtype in itertools.product((0, 1, 2, 9), (False, True), ("f", "d", "l")):
+        of = x[: 5 if dtype == "l" else 8].astype(dtype)
+        found, wanted = (t.vander(t.tensor(of), n, increasing).numpy() for t in (fx.torch, torch))
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+def test_nansum_and_frexp_where_there_is_nan():
+    x = np.random.default_rng(0).normal(size=(7, 90, 5)).astype("f")
+    x[0, :9], x[1], x[2, 3] = np.inf, np.nan, -np.inf
+    for axis in (None, 0, 1, 2, (0, 1), (0, 2), (1, 2)):
+        found, wanted = (t.nansum(t.tensor(x), axis).numpy() for t in (fx.torch, torch))
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+    (m, e), (a, b) = (t.frexp(t.tensor(x)) for t in (fx.torch, torch))
+    np.testing.assert_array_equal(m.numpy(), a.numpy())
+    np.testing.assert_array_equal(e.numpy()[np.isfinite(x)], b.numpy()[np.isfinite(x)])
+
+
+@pytest.mark.parametrize("shape", [(5,), (4, 6), (3, 4, 5), (0, 3), (1, 1)])
+def test_rolls_and_their_cotangents(shape):
+    rng = np.random.default_rng(0)
+    x, ct = rng.normal(size=shape), rng.normal(size=shape)
+    ways = [a for r in (1, 2, 3) for a in itertools.permutations(range(len(shape)), r)]
+    for axes in [*ways, (0, 0)]:
+        steps = tuple([int(n) for n in rng.integers(-9, 9, len(axes))])
+        leaf = fx.tensor(x, requires_grad=True)
+        found = fx.roll(leaf, steps, axes)
+        np.testing.assert_array_equal(found.detach().numpy(), np.roll(x, steps, axes))
+        (found * fx.tensor(ct)).sum().backward()
+        back = np.roll(ct, [-n for n in steps], axes)
+        np.testing.assert_array_equal(leaf.grad.numpy(), back)
+        f = lambda x, steps=steps, axes=axes: (fx.roll(x, steps, axes) * fx.tensor(ct)).sum()
+        np.testing.assert_array_equal(fx.jit(fx.grad(f))(fx.tensor(x)).numpy(), back)
+
+
+def test_the_slope_of_a_mantissa_is_the_power_of_two():
+    x = fx.tensor([1.5, -0.3, 0.0, 8.0, -1e30, fx.inf, fx.nan])
+    ct = fx.arange(1.0, 8.0)
+    f = lambda x: (fx.frexp(x)[0] * ct).sum()
+    leaf = fx.tensor(x, requires_grad=True)
+    f(leaf).backward()
+    np.testing.assert_array_equal(leaf.grad.numpy()[:4], [0.5, 4.0, 3.0, 0.25])
+    np.testing.assert_array_equal(leaf.grad.numpy(), fx.grad(f)(x).numpy())
 
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)

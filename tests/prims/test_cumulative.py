@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import fx.prims.cumulative as prims
+from fx import limits
 from fx.errors import AxisError, DTypeError, ShapeError
 from tests.prims.tools import INF, INTEGERS, NAN, NARROW, bound, draws, gradients, run, tensor
 
@@ -39,6 +40,27 @@ def test_records_follow_torch_at_ties_and_nan(name, recwarn):
     np.testing.assert_array_equal(values, want.values.numpy())
     np.testing.assert_array_equal(indices, want.indices.numpy())
     assert not recwarn.list
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int64", "int8"])
+@pytest.mark.parametrize("name", ["cummax", "cummin"])
+def test_records_of_lines_longer_than_vectors(name, dtype):
+    rng = np.random.default_rng(0)
+    for n in (1, 15, 16, 17, 18, 33, 130):
+        x = np.round(rng.normal(size=(4, n)) * 20)
+        x[1], x[2] = np.sort(x[1]), np.sort(x[2])[::-1]  # all win, and none
+        if dtype[0] == "f":
+            x[3, rng.random(n) < 0.1] = np.nan
+            x[0, rng.random(n) < 0.1] = np.inf
+        x = x.astype(dtype)
+        wanted = getattr(torch, name)(torch.tensor(x), 1)
+        with limits.given(EARLY_CALLS=0):
+            found = run(getattr(prims, name), x, axis=1, reverse=False)
+            back = run(getattr(prims, name), x[:, ::-1].copy(), axis=1, reverse=True)
+        for a, b in zip(found, wanted, strict=True):
+            np.testing.assert_array_equal(a, b.numpy())
+        np.testing.assert_array_equal(back[0][:, ::-1], found[0])
+        np.testing.assert_array_equal(n - 1 - back[1][:, ::-1], found[1])
 
 
 @pytest.mark.parametrize("name", ["cummax", "cummin"])

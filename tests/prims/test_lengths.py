@@ -110,3 +110,31 @@ def test_distances_are_differentiable_twice():
 
     for mine, theirs in zip(twice(fx.torch), twice(torch)):
         np.testing.assert_allclose(mine, theirs, rtol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_distances_of_close_rows_are_those_of_their_differences(dtype):
+    rng, eps = np.random.default_rng(0), np.finfo(dtype).eps
+    x, y = (rng.normal(size=(n, 40)).astype(dtype) for n in (60, 70))
+    near = 100 + rng.normal(size=(60, 40)) * 1e-3  # far from 0 and close to each other
+    y[:30] = x[:30]  # and equal
+    y[30:40] = x[30:40] * (1 + 8 * eps)
+    for a, b in ((x, y), (near.astype(dtype), near[::-1].astype(dtype)), (x * 1e-12, y * 1e-12)):
+        wanted = np.sqrt(((a[:, None].astype(np.longdouble) - b) ** 2).sum(-1))
+        found = fx.cdist(fx.tensor(a), fx.tensor(b)).numpy()
+        assert found.dtype == a.dtype
+        np.testing.assert_array_equal(found[wanted == 0], 0)
+        np.testing.assert_allclose(found, wanted.astype(dtype), rtol=40 * eps)
+    assert bool((fx.cdist(fx.tensor(x), fx.tensor(x)).diagonal() == 0).all())
+
+
+def test_distances_of_rows_that_are_not_finite():
+    x = np.random.default_rng(0).normal(size=(40, 30)).astype("f")
+    x[3, 4], x[5], x[7, 0] = np.nan, np.inf, 3e38
+    a = fx.tensor(x)
+    found = fx.cdist(a, a.flip(0)).numpy()
+    with limits.given(DISTANCE_ROWS=1000):
+        wanted = fx.cdist(a, a.flip(0)).numpy()
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    batch = fx.cdist(a.reshape(1, 40, 30).expand(3, 40, 30), a)
+    assert batch.shape == (3, 40, 40)

@@ -27,10 +27,11 @@ KERNELS = {
     "control_flow": "unstack stack cond scan while",
     "conv": "conv conv_input_grad conv_weight_grad",
     "creation": "full iota",
-    "cumulative": "cumsum cumprod cummax cummin logcumsumexp recurrence",
+    "cumulative": "cumsum cumprod cummax cummin logcumsumexp recurrence vander",
     "draws": """
         random_draw random_truncated_normal random_permutation random_below random_integers
         random_gamma random_poisson random_binomial random_multinomial""",
+    "folding": "unfolded_image folded_image unfold_grad",
     "fourier": "fft rfft irfft",
     "elementwise": """
         add subtract multiply divide power floor_divide remainder fmod maximum minimum arctan2 hypot
@@ -41,7 +42,7 @@ KERNELS = {
         bitwise_and bitwise_or bitwise_xor bitwise_not left_shift right_shift where astype
         stop_gradient conj part complex""",
     "counting": "bincount counts_between",
-    "classes": "nll nll_grad",
+    "classes": "nll nll_grad multilabel_margin multilabel_margin_grad",
     "index": "wrap_index take take_along_axis scatter scatter_along_axis one_hot",
     "lapack.eager": "verified",
     "matmul": "matmul linear",
@@ -50,7 +51,9 @@ KERNELS = {
     "reduction": "sum prod max min any all argmax argmin logsumexp softmax log_softmax",
     "resampling": "resample spread sample sample_grad",
     "scipy_linalg": "decomposition ldl ldl_order matrix_function solve_banded sylvester",
-    "shape": "reshape transpose broadcast_to sum_to slice pad concatenate flip triangle",
+    "shape": """
+        reshape transpose broadcast_to sum_to slice pad bordered bordered_grad concatenate flip
+        roll triangle""",
     "special": """
         erf erfc erfinv lgamma digamma trigamma polygamma zeta erfcx erfcinv log_ndtr ndtri betainc
         gamma logit gammainc gammaincc bessel airy_ai airy_ai_slope scipy_function xlogy xlog1py
@@ -61,8 +64,8 @@ KERNELS = {
 # and what makes the kernel of a formula
 FORMULAS = {
     "rows": """
-        softmax_grad log_softmax_grad layer_norm layer_norm_grad moments batch_norm
-        batch_norm_grad normalised distances pair_distances pulls
+        softmax_grad log_softmax_grad layer_norm layer_norm_grad group_norm group_norm_grad moments
+        batch_norm batch_norm_grad normalised distances pair_distances pulls
         cross_entropy cross_entropy_grad""",
 }
 # those that LAPACK's plans are for
@@ -102,13 +105,12 @@ def kernel_of_many(primitive: Any) -> Any:
 
     None where the kernel itself does.
     """
-    if primitive.name not in _BROADCASTING:
+    if primitive.name not in _OF_MANY:
         return None
     return import_module(f"{__name__}.elementwise").of_many(primitive.name)
 
 
-# a quotient is rounded once, which a loop over rows does not do (fx/compiler/quotients.py)
-_BROADCASTING = frozenset(("add", "subtract", "multiply", "maximum", "minimum"))
+_OF_MANY = frozenset(("add", "subtract", "multiply", "divide", "maximum", "minimum"))
 
 
 def kernel_into(primitive: Any) -> tuple[Any, int] | None:

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import ml_dtypes
 import numpy as np
 
+from fx import limits
+
 HALVES = frozenset((np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)))
 _FLOAT32 = np.dtype(np.float32)
 _INT64 = np.dtype(np.int64)
@@ -13,7 +15,21 @@ _INT64 = np.dtype(np.int64)
 def contiguous(x: np.ndarray) -> np.ndarray:
     """`x`, C-contiguous and aligned, as kernels take it."""
     flags = x.flags
-    return x if flags.c_contiguous and flags.aligned else x.copy("C")
+    return x if flags.c_contiguous and flags.aligned else copied(x)
+
+
+def copied(x: np.ndarray) -> np.ndarray:
+    """A C-contiguous copy. Short lines of many go as items each, which NumPy takes to pieces."""
+    if x.size >= limits.RUNS_FROM and x.ndim > 1 and x.dtype.kind in "fiubc":
+        run = x.shape[-1] * x.itemsize
+        if x.itemsize < run <= _LONGEST and x.strides[-1] == x.itemsize:
+            out = np.empty(x.shape, x.dtype)
+            out.view(f"V{run}")[...] = x.view(f"V{run}")
+            return out
+    return x.copy("C")
+
+
+_LONGEST = 1024  # bytes of a line
 
 
 def memory_order(arrays: Sequence[np.ndarray]) -> tuple[int, ...] | None:

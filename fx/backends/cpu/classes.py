@@ -62,6 +62,36 @@ def nll_grad(
     return out
 
 
+def multilabel_margin(x: np.ndarray, y: np.ndarray) -> np.ndarray | None:
+    """The losses (rows,) of scores x and labels y int64, both (rows, classes)."""
+    if not _are_labels(x, y):
+        return None
+    rows, classes = x.shape
+    out = any_size.empty([x, rows])
+    chunk = any_size.chunk_of(rows, 0.5 * classes**2)
+    run = any_size.kernel("margins", "multilabel", x.dtype.char)
+    run([rows, chunk, dense(x), dense(y), out, classes])
+    return out
+
+
+def multilabel_margin_grad(ct: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray | None:
+    """The cotangent of x, from that of the losses."""
+    if not _are_labels(x, y) or ct.dtype is not x.dtype:
+        return None
+    rows, classes = x.shape
+    out = any_size.empty([x, rows, classes])
+    chunk = any_size.chunk_of(rows, 1.0 * classes**2)
+    run = any_size.kernel("margins", "multilabel_grad", x.dtype.char)
+    run([rows, chunk, dense(ct), dense(x), dense(y), out, classes])
+    return out
+
+
+def _are_labels(x: np.ndarray, y: np.ndarray) -> bool:
+    """Whether there is a kernel: all labels are classes, or end a row."""
+    known = x.dtype.char in _ONE and x.size > 0 and any_size.available()
+    return bool(known and np.maximum.reduce(y, None) < x.shape[1])
+
+
 def _factors(x: np.ndarray, weight: tuple[np.ndarray, ...]) -> np.ndarray | None:
     """The weights of the classes, or a 1 for all; None where there is no kernel."""
     one = _ONE.get(x.dtype.char)

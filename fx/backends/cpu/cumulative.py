@@ -52,6 +52,16 @@ def logcumsumexp(x: np.ndarray, *, axis: int, reverse: bool) -> np.ndarray:
     return _accumulate(np.logaddexp, x, axis, reverse)
 
 
+def vander(x: np.ndarray, *, n: int, increasing: bool) -> np.ndarray | None:
+    """The powers 0 to n - 1 of each element, floating, as a new last axis; else downwards."""
+    if x.dtype.kind not in "fV" or not x.size or n < 2:
+        return None
+    factors = np.empty((*x.shape, n), x.dtype)
+    factors[...] = x[..., None]
+    factors[..., 0 if increasing else -1] = 1
+    return cumprod(factors, axis=x.ndim, reverse=not increasing)
+
+
 def recurrence(a: np.ndarray, b: np.ndarray, *, axis: int, reverse: bool) -> np.ndarray:
     """out[k] = a[k] * out[k - 1] + b[k] from out[-1] = 0, or from the end in reverse.
 

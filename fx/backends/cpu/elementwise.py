@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from fx import limits
-from fx.backends.cpu._arrays import memory_order, transposed_back, zero_of
+from fx.backends.cpu._arrays import copied, memory_order, transposed_back, zero_of
 from fx.backends.cpu.formulas import Elements
 from fx.backends.cpu.llvm import any_size
 from fx.errors import DIVIDED_BY_0, DivisionError
@@ -55,18 +55,35 @@ def _or_compiled(name: str) -> Any:
     return one if ufunc.nin == 1 else two
 
 
+def _of_numbers(name: str) -> Any:
+    """The same of what is no bool: NumPy has loops for those."""
+    usual, compiled = getattr(np, name), _or_compiled(name)
+
+    def two(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return (usual if x.dtype.kind == "b" else compiled)(x, y)  # type: ignore[no-any-return]
+
+    return two
+
+
 def of_many(name: str) -> Any:
     """A kernel for arrays that may broadcast to many elements: compiled where they do.
 
-    NumPy's inner loops run along one axis there, and start anew for each row.
+    NumPy's inner loops run along one axis there, and start anew for each row. It also converts a
+    float of 16 bits at a time; those are compiled where they are many.
     """
     usual, compiled = globals()[name], of_formula(name)
+    # a quotient is rounded once, which a loop over rows does not do (fx/compiler/quotients.py)
+    by_rows = name in _BY_ROWS
 
     def two(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         m, n = x.size, y.size
         if m * n >= limits.BROADCAST_FROM:
             left, right = x.shape, y.shape
-            if left != right and left and right:
+            if x.dtype in _HALVES and m >= limits.CASTS_FROM and (by_rows or left == right):
+                found = compiled(x, y)
+                if found is not None:
+                    return found
+            if left != right and left and right and by_rows:
                 large = m >= limits.BROADCAST_FROM or n >= limits.BROADCAST_FROM
                 if large or left[-1] == 1 or right[-1] == 1:
                     found = compiled(x, y)
@@ -75,6 +92,9 @@ def of_many(name: str) -> Any:
         return usual(x, y)  # type: ignore[no-any-return]
 
     return two
+
+
+_BY_ROWS = frozenset(("add", "subtract", "multiply", "maximum", "minimum"))
 
 
 def divisor(y: np.ndarray) -> np.ndarray:
@@ -109,7 +129,7 @@ floor_divide, remainder, fmod = [
 ]
 maximum, minimum = _without("c", np.maximum), _without("c", np.minimum)
 arctan2, hypot = np.arctan2, _or_compiled("hypot")
-logaddexp, copysign, nextafter = _or_compiled("logaddexp"), np.copysign, np.nextafter
+logaddexp, copysign, nextafter = map(_or_compiled, ("logaddexp", "copysign", "nextafter"))
 negative, abs, sign, sqrt = np.negative, np.abs, _or_compiled("sign"), np.sqrt
 square = _without("b", np.square)
 exp, exp2, expm1, log, log2, log10, log1p = (
@@ -124,7 +144,9 @@ equal, not_equal = np.equal, np.not_equal
 less, less_equal, greater, greater_equal = (
     _without("c", f) for f in (np.less, np.less_equal, np.greater, np.greater_equal)
 )
-logical_and, logical_or, logical_xor = np.logical_and, np.logical_or, np.logical_xor
+logical_and, logical_or, logical_xor = [
+    _of_numbers(name) for name in ("logical_and", "logical_or", "logical_xor")
+]
 logical_not, isnan, isinf, isfinite, signbit = (
     np.logical_not, np.isnan, np.isinf, np.isfinite, np.signbit
 )  # fmt: skip
@@ -167,12 +189,14 @@ def _cube(x: Any) -> Any:
 
 def _inverse_square(x: Any) -> Any:
     wide = _wider(x)
+    if x.dtype != wide.dtype:  # whose squares are all in range
+        return registry["astype"](1.0 / (wide * wide), dtype=x.dtype)
     inverse = 1.0 / wide
     size = registry["abs"](wide)
     usual = (size > 2.0**-511) & (size < 2.0**511)
     # elsewhere the square of x is not in range, or no normal number
     out = registry["where"](usual, 1.0 / (wide * wide), inverse * inverse)
-    return registry["astype"](out, dtype=x.dtype)
+    return out
 
 
 def _root(x: Any) -> Any:
@@ -313,6 +337,8 @@ def astype(x: np.ndarray, *, dtype: Any) -> np.ndarray:
                     return found
             if 0 in x.strides:  # "K" would put what is repeated last
                 return x.astype(dtype, "C")
+            if x.dtype is dtype and sorted(x.strides, reverse=True) == list(x.strides):
+                return copied(x)
         return x.astype(dtype)
     if x.dtype.kind == "c" and np.dtype(dtype).kind not in "cb":
         x = x.real

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fx import limits
-from fx.backends.cpu._arrays import memory_order, transposed_back
+from fx.backends.cpu._arrays import copied, memory_order, transposed_back
 from fx.backends.cpu.llvm import any_size
 from fx.backends.cpu.llvm.formulas import CLASSES, MOST_SIZES, Shape, program
 
@@ -22,7 +22,7 @@ _DENSE = 0x101  # NumPy's flags of what is C-contiguous and aligned
 
 def dense(x: np.ndarray) -> np.ndarray:
     """The array, C-contiguous and aligned."""
-    return x if x.flags.num & _DENSE == _DENSE else x.copy("C")
+    return x if x.flags.num & _DENSE == _DENSE else copied(x)
 
 
 class Elements:
@@ -82,7 +82,7 @@ class Elements:
 
     def _kernel(self, arrays: Sequence[np.ndarray], shapes: Sequence[Shape]) -> tuple[Any, Any]:
         chars = "".join([a.dtype.char for a in arrays])
-        if not _computes(chars):
+        if not _computes(chars, "fdeE"):  # "E" is bfloat16
             return None, None
         count = len(self.words)
         shapes, chars = [*shapes, *[()] * count], chars + "P" * count
@@ -197,7 +197,7 @@ class Rows:
         for a, fixed in zip(arrays, self.fixed):
             if a.dtype is not (fixed or dtype):
                 return None
-            words.append(a if a.flags.num & _DENSE == _DENSE else a.copy("C"))
+            words.append(a if a.flags.num & _DENSE == _DENSE else copied(a))
         for value in numbers:
             words.append(float(value))
         return computed(run, words, sizes, likes, results)
@@ -290,7 +290,7 @@ class Along:
         for a, wanted in zip(arrays, given):
             if a.shape != wanted or a.dtype is not dtype:
                 return None
-            words.append(a if a.flags.num & _DENSE == _DENSE else a.copy("C"))
+            words.append(a if a.flags.num & _DENSE == _DENSE else copied(a))
         for word in self.words:
             value = numbers[word]
             if type(value) is not float:
@@ -337,10 +337,10 @@ def _rows_along(
     return (rows, n) if inner == 1 else (rows, n, inner), reduced
 
 
-def _computes(chars: str) -> bool:
+def _computes(chars: str, among: str = "fd") -> bool:
     """Whether there are kernels for arguments of these dtypes."""
     floats = set(chars) - {"?"}
-    return len(floats) == 1 and floats <= set("fd") and any_size.available()
+    return len(floats) == 1 and floats <= set(among) and any_size.available()
 
 
 def _memory_order(arrays: Sequence[np.ndarray]) -> tuple[int, ...] | None:

@@ -1,4 +1,4 @@
-"""Resampling along an axis, and bilinear samples of images; None where there is no kernel."""
+"""Resampling along an axis, and samples of images; None where there is no kernel."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from fx.backends.cpu._arrays import contiguous
+from fx.backends.cpu._arrays import contiguous, zero_of
 from fx.backends.cpu.llvm import any_size
 
-_UNITS = {char: np.array([1.0, 0.5], char) for char in "fd"}
+_KINDS = "fd"
 _MOST = 1 << 31  # elements of an image, whose places are int32
 
 
 def resample(x: np.ndarray, *, axis: int, taps: Any) -> np.ndarray | None:
     """The sums over t of weights[t, j] * x[..., places[t, j], ...] along an axis."""
     char = x.dtype.char
-    run = any_size.if_ready("resampling", "resample", char) if char in _UNITS and x.size else None
+    run = any_size.if_ready("resampling", "resample", char) if char in _KINDS and x.size else None
     return None if run is None else _along(run, x, axis, taps, taps.places.shape[1])
 
 
 def spread(ct: np.ndarray, *, axis: int, taps: Any) -> np.ndarray | None:
     """Its transpose, whose sums have another order than those of the reference."""
     char = ct.dtype.char
-    if char not in _UNITS or not ct.size or not any_size.available():
+    if char not in _KINDS or not ct.size or not any_size.available():
         return None
     run = any_size.kernel("resampling", "spread", char)
     return _along(run, ct, axis, taps, taps.size)
@@ -40,11 +40,19 @@ def _along(run: any_size.Run, x: np.ndarray, axis: int, taps: Any, size: int) ->
     return out
 
 
-def sample(x: np.ndarray, grid: np.ndarray, *, corners: bool, border: bool) -> np.ndarray | None:
-    """Values (batch, channels, points) of x (batch, channels, h, w) at grid (batch, points, 2)."""
+_PADDINGS = {"zeros": 0, "border": 1, "reflection": 2}
+
+
+def sample(
+    x: np.ndarray, grid: np.ndarray, *, mode: str, padding: str, corners: bool
+) -> np.ndarray | None:
+    """Values (batch, channels, points) of x (batch, channels, *sizes).
+
+    The grid is (batch, points, rank); the rank is two, or three where the mode is not bicubic.
+    """
     char = x.dtype.char
-    batch, channels, h, w = x.shape
-    if char not in _UNITS or not x.size or not grid.size or h * w >= _MOST:
+    batch, channels, *sizes = x.shape
+    if char not in _KINDS or not x.size or not grid.size or prod(sizes) >= _MOST:
         return None
     if not any_size.available():
         return None
@@ -52,26 +60,36 @@ def sample(x: np.ndarray, grid: np.ndarray, *, corners: bool, border: bool) -> n
     out = any_size.empty([x, batch, channels, points])
     block = 1024
     tasks = batch * -(-points // block)
-    any_size.kernel("sampling", "sample", char)([
-        tasks, any_size.chunk_of(tasks, (4.0 + 2.0 * channels) * min(points, block)), contiguous(x),
-        contiguous(grid), out, channels, h, w, points, block, int(corners), int(border),
+    taps = _TAPS[mode] ** len(sizes)
+    any_size.kernel("sampling", f"{mode} {len(sizes)}", char)([
+        tasks, any_size.chunk_of(tasks, (4.0 + 0.5 * taps * channels) * min(points, block)),
+        contiguous(x), contiguous(grid), out, channels, points, block, int(corners),
+        _PADDINGS[padding], *sizes,
     ])  # fmt: skip
     return out
 
 
+_TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4}  # along an axis
+
+
 def sample_grad(
-    ct: np.ndarray, x: np.ndarray, grid: np.ndarray, *, corners: bool, border: bool
+    ct: np.ndarray, x: np.ndarray, grid: np.ndarray, *, mode: str, padding: str, corners: bool
 ) -> list[np.ndarray] | None:
     """The cotangents of x and of the grid."""
     char = x.dtype.char
-    if char not in _UNITS or ct.dtype != x.dtype or not any_size.available():
+    if char not in _KINDS or ct.dtype != x.dtype or not any_size.available():
         return None
-    batch, channels, h, w = x.shape
-    points = grid.shape[1]
-    dx, dgrid = np.zeros(x.shape, x.dtype), any_size.empty([x, *grid.shape])
-    any_size.kernel("resampling", "sample_grad", char)([
-        batch, any_size.chunk_of(batch, (8.0 + 6.0 * channels) * points), contiguous(ct),
-        contiguous(x), contiguous(grid), _UNITS[char], dx, dgrid, channels, h, w, points,
-        int(corners), int(border),
+    batch, channels, *sizes = x.shape
+    points, rank = grid.shape[1:]
+    chunk = any_size.chunk_of(batch, (8.0 + 1.5 * _TAPS[mode] ** rank * channels) * points)
+    dx = np.zeros(x.shape, x.dtype)
+    dgrid = (
+        np.broadcast_to(zero_of(x.dtype), grid.shape)
+        if mode == "nearest"
+        else any_size.empty([x, *grid.shape])
+    )
+    any_size.kernel("sampling", f"{mode} {rank} grad", char)([
+        batch, chunk, contiguous(ct), contiguous(x), contiguous(grid), dx, dgrid, channels, points,
+        int(corners), _PADDINGS[padding], *sizes,
     ])  # fmt: skip
     return [dx, dgrid]

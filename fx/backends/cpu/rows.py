@@ -12,7 +12,10 @@ from typing import Any
 import numpy as np
 
 from fx import limits
+from fx.backends.cpu import sums
+from fx.backends.cpu._arrays import contiguous
 from fx.backends.cpu.formulas import Along, Rows
+from fx.backends.cpu.llvm import any_size
 from fx.backends.cpu.matmul import matmul
 from fx.primitive import registry
 
@@ -59,6 +62,27 @@ def layer_norm_grad(formula: Kernel) -> Kernel:
     def kernel(ct: np.ndarray, x: np.ndarray, weight: np.ndarray, *, eps: float) -> Any:
         n, shape = weight.size, weight.shape
         return rows((ct, x, weight), (x.size // n, n), (x.shape, shape, shape), eps)
+
+    return kernel
+
+
+def group_norm(formula: Kernel) -> Kernel:
+    """x (batch, groups, channels, positions) over its last two axes."""
+    rows = Rows("group_norm", formula, "abcd bc bc", ["eps"], along="d")
+
+    def kernel(x: np.ndarray, weight: np.ndarray, bias: np.ndarray, *, eps: float) -> Any:
+        return rows((x, weight, bias), x.shape, (x.shape,), eps)
+
+    return kernel
+
+
+def group_norm_grad(formula: Kernel) -> Kernel:
+    """The cotangents of x, weight and bias."""
+    rows = Rows("group_norm_grad", formula, "abcd abcd bc", ["eps"], along="d")
+
+    def kernel(ct: np.ndarray, x: np.ndarray, weight: np.ndarray, *, eps: float) -> Any:
+        shape = weight.shape
+        return rows((ct, x, weight), x.shape, (x.shape, shape, shape), eps)
 
     return kernel
 
@@ -162,7 +186,32 @@ def _index(value: int) -> np.ndarray:
 def distances(formula: Kernel) -> Kernel:
     """The p-norms of x[i] - y[j], of x (*batch, m, d) and y (*batch, n, d), for p > 0."""
     one = _distances(formula)
-    return lambda x, y, *, p: _in_batches(partial(one, p=p), x, y)
+
+    def kernel(x: np.ndarray, y: np.ndarray, *, p: float) -> np.ndarray:
+        (*_, m, d), n = x.shape, y.shape[-2]
+        many = p == 2 and d >= limits.DISTANCE_LONG and min(m, n) >= limits.DISTANCE_ROWS
+        if many and x.dtype == y.dtype and x.dtype.char in _CLOSE and any_size.available():
+            return _in_batches(_by_products, x, y)
+        return _in_batches(partial(one, p=p), x, y)
+
+    return kernel
+
+
+# the share of the sum of two squares that is enough of their distance's, and the least of these
+_CLOSE = {"f": np.array([1 / 16, 1e-30], "f"), "d": np.array([1 / 16, 1e-290], "d")}
+
+
+def _by_products(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Euclidean distances of matrices, by a product of them; of close rows by differences."""
+    (m, d), n = x.shape, len(y)
+    x, y = contiguous(x), contiguous(y)
+    with np.errstate(all="ignore"):
+        squares, others = (sums.total(a * a, (1,)) for a in (x, y))
+        out = contiguous(matmul(x, y.T))
+    run = any_size.kernel("distances", "of_products", x.dtype.char)
+    limit = _CLOSE[x.dtype.char]
+    run([m, any_size.chunk_of(m, 1.0 * n), out, x, y, squares, others, limit, n, d])
+    return out
 
 
 def _distances(formula: Kernel) -> Kernel:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import builtins
 from builtins import sum as sum_of
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
+from itertools import product
 from math import prod
 from typing import Any
 
@@ -17,6 +18,8 @@ from fx.backends.cpu._arrays import zero_of
 from fx.backends.cpu.formulas import Rows
 from fx.backends.cpu.llvm import any_size
 from fx.primitive import registry
+
+_WHOLE, _BACK = builtins.slice(None), builtins.slice(None, None, -1)
 
 
 def reshape(x: np.ndarray, *, shape: tuple[int, ...]) -> np.ndarray:
@@ -82,6 +85,79 @@ def pad(x: np.ndarray, value: np.ndarray, *, low: Any, high: Any, inside: Any) -
     return out
 
 
+Widths = tuple[tuple[int, int], ...]
+
+
+def bordered(x: np.ndarray, *, widths: Widths, mode: str) -> np.ndarray:
+    """Borders made of the array's own elements, one axis after the other, in place."""
+    out = np.empty([n + a + b for n, (a, b) in zip(x.shape, widths, strict=True)], x.dtype)
+    out[_inner(x.shape, widths)] = x
+    for _, border, source in _borders(x.shape, widths, mode):
+        out[border] = out[source]
+    return out
+
+
+def bordered_grad(ct: np.ndarray, *, widths: Widths, mode: str) -> np.ndarray:
+    """The transpose: what lies in a border is added to the elements that it is made of."""
+    shape = tuple([n - a - b for n, (a, b) in zip(ct.shape, widths, strict=True)])
+    out = ct.copy("C")
+    for axis, border, source in reversed(_borders(shape, widths, mode)):
+        part = out[border]
+        if mode == "edge":
+            part = np.add.reduce(part, axis, ct.dtype, keepdims=True)
+        out[source] += part
+    return np.ascontiguousarray(out[_inner(shape, widths)])
+
+
+def _inner(shape: tuple[int, ...], widths: Widths) -> tuple[Any, ...]:
+    return tuple([builtins.slice(a, a + n) for n, (a, _) in zip(shape, widths, strict=True)])
+
+
+@lru_cache(256)
+def _borders(shape: tuple[int, ...], widths: Widths, mode: str) -> list[tuple[int, Any, Any]]:
+    """Of each border its axis, where it lies and what it is made of, in an array that has it.
+
+    The borders of an axis reach over those of the axes before it.
+    """
+    found = []
+    inner = _inner(shape, widths)
+    for axis, (n, (a, b)) in enumerate(zip(shape, widths, strict=True)):
+        first, last = a, a + n - 1  # the outermost elements
+        if mode == "edge":
+            sources = builtins.slice(first, a + 1), builtins.slice(last, a + n)
+        elif mode == "wrap":
+            sources = builtins.slice(n, n + a), builtins.slice(a, a + b)
+        else:
+            skip = int(mode == "reflect")
+            first, last = first + skip, last - skip
+            end = last - b
+            sources = (
+                builtins.slice(first + a - 1, first - 1 if first else None, -1),
+                builtins.slice(last, end if end >= 0 else None, -1),
+            )
+        borders = builtins.slice(0, a), builtins.slice(a + n, a + n + b)
+        for width, border, source in zip((a, b), borders, sources):
+            if width:
+                index = [(*[_WHOLE] * axis, at, *inner[axis + 1 :]) for at in (border, source)]
+                found.append((axis, *index))
+    return found
+
+
+def roll(x: np.ndarray, *, cuts: tuple[int, ...]) -> np.ndarray:
+    """What is before the cut of an axis behind the rest: each part goes to its place."""
+    out = np.empty_like(x)  # which lies as x does
+    ways = []
+    for cut, n in zip(cuts, x.shape, strict=True):
+        way = [(builtins.slice(cut, n), builtins.slice(0, n - cut))]
+        if cut:
+            way.append((builtins.slice(0, cut), builtins.slice(n - cut, n)))
+        ways.append(way)
+    for parts in product(*ways):
+        source, target = zip(*parts)
+        out[target] = x[source]
+    return out
+
+
 def concatenate(*arrays: np.ndarray, axis: int) -> np.ndarray:
     """One after another along ``axis``."""
     x = arrays[0]
@@ -103,18 +179,19 @@ def _by_runs(arrays: Sequence[np.ndarray], axis: int) -> np.ndarray | None:
     lead, behind = shape[:axis], shape[axis + 1 :]
     for a in arrays:
         flags, own = a.flags, a.shape
-        if a.dtype is not arrays[0].dtype or not (flags.c_contiguous and flags.aligned):
+        runs = flags.c_contiguous or (axis == len(own) - 1 and a.strides[-1] == a.itemsize)
+        if a.dtype is not arrays[0].dtype or not (runs and flags.aligned):
             return None
         if own[:axis] != lead or own[axis + 1 :] != behind or not a.size:
             return None
     inner = prod(behind)
     widths = [a.shape[axis] * inner for a in arrays]
     out = any_size.empty([arrays[0], *lead, sum_of(widths) // inner, *behind])
-    lines, end = out.reshape(prod(lead), -1), 0
+    lines, end = out.reshape(*lead, -1), 0
     for a, n in zip(arrays, widths):
         start, end = end, end + n
         run = f"V{n * a.itemsize}"
-        lines[:, start:end].view(run)[...] = a.reshape(-1, n).view(run)
+        lines[..., start:end].view(run)[...] = a.reshape(*lead, n).view(run)
     return out
 
 
@@ -124,9 +201,6 @@ def flip(x: np.ndarray, *, axes: tuple[int, ...]) -> np.ndarray:
     for axis in axes:
         index[axis] = _BACK
     return x[tuple(index)]
-
-
-_WHOLE, _BACK = builtins.slice(None), builtins.slice(None, None, -1)
 
 
 def triangle(x: np.ndarray, *, k: int, upper: bool) -> np.ndarray:

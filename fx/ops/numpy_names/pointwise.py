@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from math import pi
 from typing import Any
 
+import numpy as np
+
 from fx import dtypes
 from fx.config import default_dtype
 from fx.errors import DTypeError, ShapeError
@@ -19,6 +21,7 @@ from fx.ops.pointwise.torch_names import deg2rad, ldexp, rad2deg
 from fx.ops.shapes.joining import concat
 from fx.ops.shapes.manipulation import moveaxis
 from fx.prims.creation import constant_like
+from fx.prims.fused import fuse
 from fx.tensor import Tensor
 
 degrees, radians = rad2deg, deg2rad
@@ -118,6 +121,10 @@ def frexp(x: Any) -> tuple[Tensor, Tensor]:
     x = floating("frexp", x)
     if x._dtype in dtypes.COMPLEX:
         raise DTypeError(f"frexp takes real numbers, got {x.spec!r}; write x.real")
+    return _frexp(x)  # type: ignore[no-any-return]
+
+
+def _frexp_in_steps(x: Tensor) -> tuple[Tensor, Tensor]:
     none = (x == 0) | ~elementwise.isfinite(x)
     safe = where(none, constant_like(1.0, x), x)
     scale = {2: 2**12, 4: 2**30, 8: 2**60}[x._dtype.itemsize]
@@ -132,6 +139,28 @@ def frexp(x: Any) -> tuple[Tensor, Tensor]:
     e = where(tiny, e - float(scale.bit_length() - 1), e)
     e = where(none, constant_like(0.0, e), e)
     return where(none, x, m), cast(e, dtypes.int32)
+
+
+def _frexp_of_array(x: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    return None if x.dtype.kind == "V" else np.frexp(x)  # NumPy has none of bfloat16
+
+
+def _frexp_vjp(needs: Any, x: Tensor) -> Any:
+    def pullback(cts: Any) -> tuple[Tensor | None]:
+        if cts[0] is None:
+            return (None,)
+        one = constant_like(1.0, x)
+        kept = (x == 0) | ~elementwise.isfinite(x)  # these are mantissas themselves
+        # the exponent is a step: what is left is the power of two, which the quotient is
+        return (cts[0] * where(kept, one, _frexp(x)[0] / where(kept, one, x)),)
+
+    return pullback
+
+
+_frexp = fuse(
+    "frexp", cpu=_frexp_of_array, reference=_frexp_in_steps, vjp=_frexp_vjp, multiple=True,
+    torch_name="Frexp",
+)  # fmt: skip
 
 
 def bitwise_count(x: Any) -> Tensor:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 import fx.prims.activations as activations
 import fx.prims.compare as compare
 import fx.prims.elementwise as prims
@@ -17,7 +19,7 @@ from fx.ops.operands import argument, cast, floating, operands, public
 from fx.ops.reductions.norms import norm
 from fx.ops.shapes.manipulation import expand_dims
 from fx.prims.creation import constant_like
-from fx.prims.fused import elements
+from fx.prims.fused import elements, fuse
 from fx.tensor import Tensor
 
 
@@ -204,6 +206,10 @@ def gcd(x: Any, other: Any) -> Tensor:
         >>> gcd(fx.tensor([12, 7]), 8)
         tensor([4, 1])
     """
+    return _gcd(*_integers("gcd", x, other))  # type: ignore[no-any-return]
+
+
+def _gcd_in_steps(a: Tensor, b: Tensor) -> Tensor:
     from fx.transforms import while_loop
 
     def step(pair: Any) -> Any:
@@ -212,10 +218,12 @@ def gcd(x: Any, other: Any) -> Tensor:
         rest = a % compare.where(zero, constant_like(1, b), b)
         return compare.where(zero, a, b), compare.where(zero, b, rest)
 
-    a, b = _integers("gcd", x, other)
     a, b = a + b * 0, b + a * 0  # both in the broadcast shape
     found = while_loop(lambda pair: (pair[1] != 0).any(), step, (a, b))[0]
     return prims.abs(found)  # of the smallest integer, which has no abs, remainders are negative
+
+
+_gcd = fuse("gcd", cpu=np.gcd, reference=_gcd_in_steps)
 
 
 def lcm(x: Any, other: Any) -> Tensor:

@@ -100,7 +100,8 @@ def cdist(x: Any, y: Any, p: float = 2.0) -> Tensor:
         p: the order of the norm.
 
     Returns:
-        (*batch, m, n). The differences themselves are formed, which is exact.
+        (*batch, m, n). Euclidean distances of many rows go by a product of them; where that loses
+        digits, and in every other case, the differences themselves are formed.
 
     Raises:
         ShapeError: if the shapes do not fit.

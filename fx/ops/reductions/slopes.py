@@ -27,20 +27,18 @@ def slopes(x: Tensor, axis: int, spacing: Any, order: int) -> Tensor:
             f"gradient: edge_order={order} takes at least {order + 1} elements along an axis, "
             f"got {n} along axis {axis}"
         )
-    shape = [-1 if i == axis % x.ndim else 1 for i in range(x.ndim)]
-    rise = x.diff(dim=axis)
     if isinstance(spacing, Tensor) and spacing.ndim:
+        shape = [-1 if i == axis % x.ndim else 1 for i in range(x.ndim)]
         steps = spacing.diff().to(x.dtype).reshape(shape)
+        slope = x.diff(dim=axis) / steps  # of each piece: (..., n - 1, ...)
+        first, last = slope.narrow(axis, 0, 1), slope.narrow(axis, n - 2, 1)
+        left, right = steps.narrow(axis, 0, n - 2), steps.narrow(axis, 1, n - 2)
+        before, after = slope.narrow(axis, 0, n - 2), slope.narrow(axis, 1, n - 2)
+        middle = (right * before + left * after) / (left + right)
     else:
-        sizes = [n - 1 if s == -1 else 1 for s in shape]
-        steps = full(sizes, spacing, dtype=x.dtype, device=x.device)
-    slope = rise / steps  # of each piece: (..., n - 1, ...)
-    first, last = slope.narrow(axis, 0, 1), slope.narrow(axis, n - 2, 1)
-    if n == 2:
-        return concat([first, last], axis)
-    left, right = steps.narrow(axis, 0, n - 2), steps.narrow(axis, 1, n - 2)
-    before, after = slope.narrow(axis, 0, n - 2), slope.narrow(axis, 1, n - 2)
-    middle = (right * before + left * after) / (left + right)
+        step = full([], spacing, dtype=x.dtype, device=x.device)
+        first, last = (x.narrow(axis, i, 2).diff(dim=axis) / step for i in (0, n - 2))
+        middle = (x.narrow(axis, 2, n - 2) - x.narrow(axis, 0, n - 2)) / (step + step)
     if order == 2:  # the parabola's slope at its end
         first = 2 * first - middle.narrow(axis, 0, 1)
         last = 2 * last - middle.narrow(axis, n - 3, 1)

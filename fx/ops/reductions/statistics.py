@@ -30,6 +30,7 @@ from fx.ops.reductions.reduction import sum, total
 from fx.primitive import Rule
 from fx.prims.axes import check_ordered
 from fx.prims.creation import constant_like
+from fx.prims.fused import along as fused_along
 from fx.prims.fused import fuse
 from fx.prims.lengths import deviation, root
 from fx.prims.norms import variance
@@ -322,8 +323,18 @@ def nansum(
     """
     keepdims = flag("nansum", keepdims)
     x = argument("nansum", x) if dtype is None else cast(argument("nansum", x), as_dtype(dtype))
-    known = x if x._dtype.kind in "biu" else compare.where(x != x, constant_like(0, x), x)
-    return _total(known, axis if dim is None else dim, keepdims or keepdim)
+    axis, keep = axis if dim is None else dim, keepdims or keepdim
+    if x._dtype.kind in "biu":
+        return _total(x, axis, keep)
+    return _known_total(x, axes=reduced_axes("nansum", axis, x._shape), keepdims=keep)  # type: ignore[no-any-return]
+
+
+def _known_total_in_steps(x: Tensor, *, axes: tuple[int, ...], keepdims: bool) -> Tensor:
+    known = compare.where(x != x, constant_like(0, x), x)
+    return prims.sum(known, axes=axes, keepdims=keepdims)  # type: ignore[no-any-return]
+
+
+_known_total = fused_along("nansum", _known_total_in_steps, "x>r", torch_name="Nansum")
 
 
 def nanmean(

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from itertools import combinations as _combinations
-from itertools import combinations_with_replacement as _with_replacement
 from typing import Any
 
+import numpy as np
+
+import fx.prims.shape as shape_prims
 from fx import dtypes
 from fx.errors import ShapeError
 from fx.ops.axes import integer, normal_axis
 from fx.ops.convert import as_tensor
 from fx.ops.given import listed, sizes
-from fx.ops.making.creation import arange, zeros
+from fx.ops.making.creation import zeros
 from fx.ops.making.patterns import meshgrid
 from fx.ops.operands import argument, cast, iota, promoted, public, viewed
 from fx.ops.shapes.joining import concat, stack, tensor_split
-from fx.ops.shapes.manipulation import flip, ravel, reshape
+from fx.ops.shapes.manipulation import expand_dims, flip, ravel, reshape
+from fx.prims.creation import constant_like
+from fx.prims.fused import fuse
 from fx.tensor import Tensor
 
 # axes in front ----------------------------------------------------------------------------------
@@ -128,12 +131,13 @@ def block_diag(*tensors: Any) -> Tensor:
     width = sum(x.shape[1] for x in blocks)
     rows, left = [], 0
     for x in blocks:
-        n, m = x.shape
-        sides = {"dtype": x.dtype, "device": x.device}
+        right = width - left - x.shape[1]
         rows.append(
-            concat([zeros((n, left), **sides), x, zeros((n, width - left - m), **sides)], 1)
+            shape_prims.padded(x, constant_like(0, x), (0, left), (0, right), (0, 0))
+            if left or right
+            else x
         )
-        left += m
+        left += x.shape[1]
     return concat(rows)
 
 
@@ -159,11 +163,23 @@ def combinations(x: Any, r: int = 2, with_replacement: bool = False) -> Tensor:
     x = argument("combinations", x)
     if x.ndim != 1:
         raise ShapeError(f"combinations takes a vector, got shape {x.shape}; write x.reshape(-1)")
-    choose = _with_replacement if with_replacement else _combinations
-    rows = list(choose(range(x._shape[0]), integer("combinations", "r", r)))
-    if not rows or not r:
+    n, r = x._shape[0], integer("combinations", "r", r)
+    if r < 0:
+        raise ShapeError(f"combinations: r must not be negative, got {r}")
+    columns = [np.arange(n)]
+    for _ in range(r - 1):  # each row goes on with every place from its last one on, or behind it
+        first = columns[-1] if with_replacement else columns[-1] + 1
+        counts = n - first
+        columns = [*[np.repeat(c, counts) for c in columns], _runs(first, counts)]
+    if not r or not columns[0].size:
         return zeros((0, r) if r else (0,), dtype=x._dtype)
-    return x[as_tensor(rows)]  # type: ignore[no-any-return]
+    return x[as_tensor(np.stack(columns, -1))]  # type: ignore[no-any-return]
+
+
+def _runs(first: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """One after another ``counts[i]`` integers from ``first[i]`` on."""
+    ends = np.cumsum(counts)
+    return np.repeat(first - ends + counts, counts) + np.arange(ends[-1] if len(ends) else 0)
 
 
 # split ------------------------------------------------------------------------------------------
@@ -258,9 +274,14 @@ def diag_embed(x: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tenso
     )
     if one == two:
         raise ShapeError(f"diag_embed: dim1 and dim2 are both {one}")
-    i = iota(n, x)
-    blank = zeros(out_shape, dtype=x._dtype, device=x.device)
-    out = blank.at[..., i + max(-offset, 0), i + max(offset, 0)].set(x)
+    lead = (0,) * (x.ndim - 1)
+    low = max(-offset, 0) * side + max(offset, 0)
+    reach = n + max(n - 1, 0) * side  # from the first to the last, side by side in memory
+    # between neighbours on a diagonal there is a row
+    flat = shape_prims.padded(
+        x, constant_like(0, x), (*lead, low), (*lead, side * side - low - reach), (*lead, side)
+    )
+    out = shape_prims.reshaped(flat, out_shape)
     return out.movedim((-2, -1), (one, two))  # type: ignore[no-any-return]
 
 
@@ -278,10 +299,11 @@ def diagflat(x: Any, offset: int = 0) -> Tensor:
 
 def _triangle(name: str, row: int, col: int, offset: int, upper: bool, dtype: Any) -> Tensor:
     row, col = integer(name, "row", row), integer(name, "col", col)
-    i = arange(row)[:, None] + offset
-    j = arange(col)
-    inside = j >= i if upper else j <= i
-    return stack(inside.nonzero(as_tuple=True)).astype(dtypes.as_dtype(dtype or dtypes.int64))
+    i = np.arange(row)
+    cut = np.clip(i + (offset if upper else offset + 1), 0, max(col, 0))
+    first, counts = (cut, col - cut) if upper else (np.zeros_like(i), cut)
+    found = np.array((np.repeat(i, counts), _runs(first, counts)))
+    return as_tensor(found, dtype=dtypes.as_dtype(dtype or dtypes.int64))
 
 
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None) -> Tensor:
@@ -305,9 +327,15 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
     """
     x = argument("vander", x)
     n = x._shape[-1] if N is None else integer("vander", "N", N)
-    powers = iota(n, x)
-    out = x[..., None] ** powers
+    return _powers(x, n=n, increasing=bool(increasing))
+
+
+def _powers_in_steps(x: Tensor, *, n: int, increasing: bool) -> Tensor:
+    out = expand_dims(x, -1) ** iota(n, x)
     return out if increasing else flip(out, -1)
+
+
+_powers = fuse("vander", reference=_powers_in_steps)
 
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:

@@ -28,6 +28,7 @@ from fx.ops.axes import sizes as _sizes  # fmt: skip
 from fx.ops.indexing.views import along
 from fx.ops.operands import argument, own, public, same_view, viewed
 from fx.prims.families import broadcast_shapes as common_shape
+from fx.prims.fused import fuse
 from fx.tensor import Tensor
 
 # reshape ----------------------------------------------------------------------------------------
@@ -383,19 +384,31 @@ def roll(
     if axis is None:
         return prims.reshaped(roll(ravel(x), shift, 0), x._shape)
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
-    given = x
     steps = shift if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
     if len(steps) != len(axes):
         raise AxisError(f"roll: {len(steps)} shifts {shift} do not fit {len(axes)} axes {axis}")
+    cuts = [0] * x.ndim
     for step, a in zip(steps, axes, strict=True):
         at = normal_axis("roll", a, x._shape)
         n = x._shape[at]
-        cut = -integer("roll", "shift", step) % n if n else 0
+        cuts[at] = (cuts[at] - integer("roll", "shift", step)) % n if n else 0
+    return _rolled(x, cuts=tuple(cuts)) if any(cuts) else own(x)  # type: ignore[no-any-return]
+
+
+def _rolled_in_steps(x: Tensor, *, cuts: tuple[int, ...]) -> Tensor:
+    """What is before the cut of an axis comes behind the rest."""
+    for at, (cut, n) in enumerate(zip(cuts, x._shape, strict=True)):
         if cut:
-            parts = along(x, at, cut, n), along(x, at, 0, cut)
-            joined = prims.joined(parts, at)
-            x = prims.concatenate(*parts, axis=at) if joined is None else joined
-    return own(x) if x is given else x
+            x = prims.concatenate(along(x, at, cut, n), along(x, at, 0, cut), axis=at)
+    return x
+
+
+def _rolled_vjp(needs: Any, x: Tensor, *, cuts: tuple[int, ...]) -> Any:
+    back = tuple([(n - cut) % n if n else 0 for cut, n in zip(cuts, x._shape, strict=True)])
+    return lambda ct: (_rolled(ct, cuts=back),)
+
+
+_rolled = fuse("roll", reference=_rolled_in_steps, vjp=_rolled_vjp, torch_name="Roll")
 
 
 # broadcast --------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from fx.ops.axes import integer, normal_axis, ordered_axes
 from fx.ops.indexing.views import along
 from fx.ops.operands import argument, own, partner, public
 from fx.ops.shapes.manipulation import moveaxis
-from fx.prims.fused import fuse
+from fx.prims.fused import fuse, of_reference
 from fx.quick import quick
 from fx.tensor import Tensor
 
@@ -60,8 +60,10 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0
     for axis, (before, after) in enumerate(widths):
         if before < 0 or after < 0:
             raise ShapeError(f"pad: widths must not be negative with mode={mode!r}, got {widths}")
-        x = _bordered(x, axis, before, after, _MODES[mode])
-    return x
+        _check_reach(x._shape, axis, before, after, _MODES[mode])
+    if not any(map(any, widths)):
+        return x
+    return _bordered(x, widths=tuple(widths), mode=_MODES[mode])  # type: ignore[no-any-return]
 
 
 def _widths(given: Any, shape: tuple[int, ...]) -> list[tuple[int, int]]:
@@ -99,11 +101,10 @@ def with_constant(x: Tensor, widths: list[tuple[int, int]], value: Any) -> Tenso
     return prims.padded(x, value, low, high, (0,) * len(low))  # type: ignore[no-any-return]
 
 
-def _bordered(x: Tensor, axis: int, before: int, after: int, mode: str) -> Tensor:
-    """``x`` with borders along one axis, made of its own elements."""
-    n = x._shape[axis]
+def _check_reach(shape: tuple[int, ...], axis: int, before: int, after: int, mode: str) -> None:
+    n = shape[axis]
     if not before and not after:
-        return x
+        return
     if mode == "edge":
         reach = n and max(before, after)
     else:
@@ -111,9 +112,13 @@ def _bordered(x: Tensor, axis: int, before: int, after: int, mode: str) -> Tenso
     if max(before, after) > reach:
         raise ShapeError(
             f"pad: widths ({before}, {after}) with mode={mode!r} reach beyond axis {axis} of "
-            f"{x.shape}; at most {max(reach, 0)} fit"
+            f"{shape}; at most {max(reach, 0)} fit"
         )
-    skip = int(mode == "reflect")
+
+
+def _along_axis(x: Tensor, axis: int, before: int, after: int, mode: str) -> Tensor:
+    """``x`` with borders along one axis, made of its own elements."""
+    n, skip = x._shape[axis], int(mode == "reflect")
     parts = []
     if before:
         if mode == "edge":
@@ -132,6 +137,29 @@ def _bordered(x: Tensor, axis: int, before: int, after: int, mode: str) -> Tenso
             end = n - skip
             parts.append(prims.flip(along(x, axis, end - after, end), axes=(axis,)))
     return prims.concatenate(*parts, axis=axis)
+
+
+def _bordered_in_steps(x: Tensor, *, widths: tuple[tuple[int, int], ...], mode: str) -> Tensor:
+    for axis, (before, after) in enumerate(widths):
+        if before or after:
+            x = _along_axis(x, axis, before, after, mode)
+    return x
+
+
+_bordered_vjp = of_reference(_bordered_in_steps)
+
+
+def _folded_in_steps(ct: Tensor, *, widths: tuple[tuple[int, int], ...], mode: str) -> Tensor:
+    shape = tuple([n - a - b for n, (a, b) in zip(ct._shape, widths, strict=True)])
+    x = indexing.zeros(ct, shape)  # the map is linear
+    return _bordered_vjp((True,), x, widths=widths, mode=mode)(ct)[0]  # type: ignore[no-any-return]
+
+
+_folded = fuse("bordered_grad", reference=_folded_in_steps)
+_bordered = fuse(
+    "bordered", reference=_bordered_in_steps, torch_name="Pad",
+    vjp=lambda needs, x, **how: lambda ct: (_folded(ct, **how),),
+)  # fmt: skip
 
 
 def _stretched(x: Tensor, axis: int, n: int) -> Tensor:
@@ -190,15 +218,18 @@ def _unfold_in_steps(x: Tensor, *, axis: int, size: int, step: int) -> Tensor:
 
 
 def _unfold_vjp(needs: Any, x: Tensor, *, axis: int, size: int, step: int) -> Any:
-    spec = x.spec
+    n = x._shape[axis]
+    return lambda ct: (_unfold_grad(ct, n=n, axis=axis, size=size, step=step),)
 
-    def pullback(ct: Tensor) -> tuple[Tensor]:
-        places = _places(spec.shape[axis], size, step, spec.device)
-        windows = moveaxis(ct, -1, axis + 1)  # (*A, count, size, *B)
-        zeros = creation.zeros_like_spec(spec)
-        return (indexing.scatter(zeros, places, windows, axis=axis, mode="add"),)
 
-    return pullback
+def _unfold_grad_in_steps(ct: Tensor, *, n: int, axis: int, size: int, step: int) -> Tensor:
+    places = _places(n, size, step, ct.device.name)
+    windows = moveaxis(ct, -1, axis + 1)  # (*A, count, size, *B)
+    zeros = indexing.zeros(ct, (*ct._shape[:axis], n, *ct._shape[axis + 1 : -1]))
+    return indexing.scatter(zeros, places, windows, axis=axis, mode="add")  # type: ignore[no-any-return]
+
+
+_unfold_grad = fuse("unfold_grad", reference=_unfold_grad_in_steps)
 
 
 def _windows_array(x: ndarray, *, axis: int, size: int, step: int) -> ndarray:

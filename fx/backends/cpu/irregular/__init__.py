@@ -16,8 +16,8 @@ from pathlib import Path
 _LANES = frozenset(("elimination", "reflections", "singular", "symmetric", "triangles"))
 GROUPS = _LANES | frozenset(
     (
-        "functions", "histogram", "lapack", "order", "planes", "rejection", "resampling",
-        "scatter", "shuffle", "spectral", "trials", "windows",
+        "distances", "functions", "histogram", "lapack", "margins", "order", "planes",
+        "rejection", "resampling", "scatter", "shuffle", "spectral", "trials", "windows",
     )
 )  # fmt: skip
 

@@ -130,6 +130,19 @@ def _sorted(x, step, n, kind, width, down, counts, words, other):
     """Sort the elements whose places ``words`` holds; whether the result lies in ``other``."""
     moved = False
     if width == 64:
+        low = high = _key(x[words[0] * step], kind, width, down)
+        for i in range(1, n):
+            key = _key(x[words[i] * step], kind, width, down)
+            low, high = min(low, key), max(high, key)
+        span = high - low
+        if 0 <= span <= _HALF:  # keys of 32 bits
+            for i in range(n):
+                at = words[i]
+                words[i] = ((_key(x[at * step], kind, width, down) - low) << 32) | at
+            bits = int64(0)
+            while bits < 32 and span >> bits:
+                bits += 1
+            return _by_halves(words, other, counts, n, bits)
         for i in range(n):
             at = words[i]
             words[i] = (_natural(x[at * step], kind, width, down) << 32) | at

@@ -19,7 +19,7 @@ from fx.backends.cpu.llvm import any_size
 
 Shape = tuple[str, ...]  # names of sizes; an axis of size 1 is "1"
 # by how many sizes there are the primes that stand for them, and so what plans decide for
-_PRIMES = {1: (1000003,), 2: (10007, 16381), 3: (31, 1009, 1013)}
+_PRIMES = {1: (1000003,), 2: (10007, 16381), 3: (31, 1009, 1013), 4: (29, 97, 101, 103)}
 CLASSES = {"short": 61, "usual": None, "long": 16000057}  # those of one of them
 MOST_SIZES = max(_PRIMES)
 
@@ -172,12 +172,14 @@ def _made(
 
 def _staged(name: str, formula: Any, shapes: Sequence[Shape], chars: str, primes: Any) -> Any:
     from fx.compiler.extents import NoExtentsError
+    from fx.dtypes import bfloat16, float64
     from fx.graph.manager import optimize
     from fx.graph.staging import stage
     from fx.primitive import registry
     from fx.spec import TensorSpec
 
-    dtypes = [np.dtype("d" if c == "P" else c) for c in chars]
+    special = {"P": float64, "E": bfloat16}
+    dtypes = [special.get(c) or np.dtype(c) for c in chars]
     specs = [
         TensorSpec(tuple([primes.get(n, 1) for n in shape]), dtype)
         for shape, dtype in zip(shapes, dtypes, strict=True)

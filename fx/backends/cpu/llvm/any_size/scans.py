@@ -14,7 +14,7 @@ from llvmlite import ir
 from fx import limits
 from fx.backends.cpu.llvm import ir as v
 from fx.backends.cpu.llvm.vecmath import arithmetic, logarithm
-from fx.backends.cpu.llvm.vecmath.algebra import Int, Num
+from fx.backends.cpu.llvm.vecmath.algebra import Int, Mask, Num, any_lane
 from fx.backends.cpu.llvm.vecmath.casts import load_convert, rounded, store_convert, term
 from fx.backends.cpu.llvm.vecmath.outlined import outlined
 from fx.dtypes import FLOATING, float64, int64
@@ -32,6 +32,8 @@ class _Scan(NamedTuple):
         inputs: how many arrays it reads.
         placed: whether it writes places (int64), too.
         wide: whether floats are float64 to the rules, and carried as that.
+        wins: ``wins(elements, carried)``, of a scan whose ``following`` leaves what is carried
+            alone where that is false.
     """
 
     first: Rule
@@ -39,6 +41,7 @@ class _Scan(NamedTuple):
     inputs: int = 1
     placed: bool = False
     wide: bool = True
+    wins: Callable[[list[Any], list[Any]], Any] | None = None
 
 
 def _itself(place: Int, x: list[Any], _: list[Any]) -> list[Any]:
@@ -61,13 +64,16 @@ def _record(relation: Callable[..., Any]) -> Callable[[Any], _Scan]:
     """The extreme so far, NaN above all, and the place where it was met last."""
 
     def scan(dtype: Any) -> _Scan:
-        def following(place: Int, x: list[Any], c: list[Any]) -> list[Any]:
-            wins = relation(dtype, x[0], c[0])
-            if isinstance(x[0], Num):
-                wins = wins | x[0].isnan()
-            return [wins.pick(x[0], c[0]), wins.pick(place, c[1])]
+        def wins(x: list[Any], c: list[Any]) -> Any:
+            found = relation(dtype, x[0], c[0])
+            return found | x[0].isnan() if isinstance(x[0], Num) else found
 
-        return _Scan(lambda place, x, _: [x[0], place], following, placed=True, wide=False)
+        def following(place: Int, x: list[Any], c: list[Any]) -> list[Any]:
+            new = wins(x, c)
+            return [new.pick(x[0], c[0]), new.pick(place, c[1])]
+
+        first: Rule = lambda place, x, _: [x[0], place]
+        return _Scan(first, following, placed=True, wide=False, wins=wins)
 
     return scan
 
@@ -103,7 +109,7 @@ def emit(module: ir.Module, dtype: Any, name: str) -> None:
         few = b.icmp_signed("<", kernel.after, v.const(kernel.lanes))
         with b.if_else(few) as (alone, beside):
             with alone, v.turns(b, low, high) as column:
-                kernel.line(b.add(row, column))
+                kernel.alone(b.add(row, column))
             with beside:
                 kernel.side_by_side(b.add(row, low), b.sub(high, low))
     b.ret_void()
@@ -144,20 +150,86 @@ class _Kernel:
             value = rounded(value, dtype) if dtype in v.NARROW else value
             v.store_item(b, store_convert(b, value.v, dtype), array, at, dtype)
 
-    def line(self, base: Any) -> None:
+    def alone(self, base: Any) -> None:
         """One line; what is carried stays in registers."""
         b = self.b
         at = b.add(base, b.mul(self.start, self.after))
-        stride = b.mul(self.step, self.after)
         carried = self.scan.first(Int(b, self.start), self._elements(at, None), [])
         self._write(carried, at)
-        turns = v.Turns(b, [self.start, at, *[c.v for c in carried]])
-        with turns.range(1, self.n):
+        done, kinds = v.const(1), [type(c) for c in carried]
+        state = [c.v for c in carried]
+        if self.scan.wins is not None:
+            dense = b.icmp_signed("==", self.after, v.const(1))
+            last = b.sub(self.n, v.const(1))
+            blocks = b.select(dense, b.sdiv(last, v.const(self.lanes)), v.const(0))
+            turns = v.Turns(b, state)
+            with turns.range(0, blocks) as i:
+                done = b.add(b.mul(i, v.const(self.lanes)), v.const(1))
+                turns.values = self._block(base, done, turns.values, kinds)
+            state = turns.values
+            done = b.add(b.mul(blocks, v.const(self.lanes)), v.const(1))
+        self._line(base, done, self.n, state, kinds)
+
+    def _line(self, base: Any, done: Any, stop: Any, state: list[Any], kinds: list[Any]) -> None:
+        """The turns ``done`` to ``stop`` of a line, element by element."""
+        b = self.b
+        stride = b.mul(self.step, self.after)
+        before = b.add(self.start, b.mul(self.step, b.sub(done, v.const(1))))
+        turns = v.Turns(b, [before, b.add(base, b.mul(before, self.after)), *state])
+        with turns.range(done, stop):
             place, at = b.add(turns.values[0], self.step), b.add(turns.values[1], stride)
-            old = [type(c)(b, value) for c, value in zip(carried, turns.values[2:])]
+            old = [kind(b, value) for kind, value in zip(kinds, turns.values[2:])]
             new = self.scan.following(Int(b, place), self._elements(at, None), old)
             self._write(new, at)
             turns.values = [place, at, *[c.v for c in new]]
+
+    def _block(self, base: Any, done: Any, state: list[Any], kinds: list[Any]) -> list[Any]:
+        """A vector of a dense line: where none of its elements wins, what is carried is written."""
+        b, wins = self.b, self.scan.wins
+        assert wins is not None
+        end = b.add(done, v.const(self.lanes - 1))
+        sides = [b.add(self.start, b.mul(self.step, turn)) for turn in (done, end)]
+        at = b.add(base, v.smaller(b, *sides))
+        spread = [kind(b, v.splat(b, x, self.lanes)) for kind, x in zip(kinds, state)]
+        some = any_lane(b, wins(self._elements(at, self.lanes), spread).v)
+        with b.if_else(some, likely=False) as (new, old):
+            with new:
+                found = self._prefixes(done, at, spread)
+                left = b.block
+            with old:
+                self._write(spread, at)
+                right = b.block
+        out = []
+        for x, y in zip(found, state):
+            phi = b.phi(y.type)
+            phi.add_incoming(x, left)
+            phi.add_incoming(y, right)
+            out.append(phi)
+        return out
+
+    def _prefixes(self, done: Any, at: Any, carried: list[Any]) -> list[Any]:
+        """The same where some wins: records of 2, 4, ... neighbours, and then what is carried."""
+        b, wins, lanes = self.b, self.scan.wins, self.lanes
+        assert wins is not None
+        back = Mask(b, v.splat(b, b.icmp_signed("<", self.step, v.const(0)), lanes))
+
+        def turned(x: Any) -> Any:
+            return back.pick(type(x)(b, v.backwards(b, x.v)), x)
+
+        x = turned(self._elements(at, lanes)[0])
+        lane = Int(b, v.numbers(v.i32, range(lanes)))
+        gap = 1
+        while gap < lanes:
+            shift = [max(i - gap, 0) for i in range(lanes)]
+            y, place = (type(z)(b, v.shuffle(b, z.v, z.v, shift)) for z in (x, lane))
+            own = wins([x], [y])  # a record of what has the first element keeps it
+            x, lane, gap = own.pick(x, y), own.pick(lane, place), 2 * gap
+        step = Int(b, v.splat(b, self.step, lanes))
+        here = Int(b, v.splat(b, b.add(self.start, b.mul(self.step, done)), lanes))
+        new = wins([x], carried)
+        values = [new.pick(x, carried[0]), new.pick(here + step * lane.to(v.i64), carried[1])]
+        self._write([turned(z) for z in values], at)
+        return [b.extract_element(z.v, v.i32(lanes - 1)) for z in values]
 
     def side_by_side(self, base: Any, count: Any) -> None:
         """Some lines beside each other, place by place."""
