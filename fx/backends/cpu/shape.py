@@ -182,7 +182,7 @@ def _by_runs(arrays: Sequence[np.ndarray], axis: int) -> np.ndarray | None:
         runs = flags.c_contiguous or (axis == len(own) - 1 and a.strides[-1] == a.itemsize)
         if a.dtype is not arrays[0].dtype or not (runs and flags.aligned):
             return None
-        if own[:axis] != lead or own[axis + 1 :] != behind or not a.size:
+        if len(own) != len(shape) or own[:axis] != lead or own[axis + 1 :] != behind or not a.size:
             return None
     inner = prod(behind)
     widths = [a.shape[axis] * inner for a in arrays]
