@@ -19,6 +19,7 @@ from fx.config import is_grad_enabled, modes, writing
 from fx.devices import Device
 from fx.dtypes import DType
 from fx.errors import BatchedValueError, InPlaceError
+from fx.levels import live
 from fx.modes import level_here
 from fx.tape import CELL, Leaf, grad_tracer
 from fx.tensor import Tensor, bare, new_tensor
@@ -105,8 +106,7 @@ class Cell(Held, Tensor):
 
     def read(self) -> Tensor:
         """The tensor that the cell holds now; what stands for it while a function is staged."""
-        stage = modes.stage
-        if stage is not None:
+        if live and (stage := modes.stage) is not None:  # without levels there are no stages
             return stage.read(self)  # type: ignore[no-any-return]
         value = self.value
         return value if type(value) is not Away else value_of(self)
@@ -185,19 +185,21 @@ class Cell(Held, Tensor):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        if modes.stage is not None:
+        if live and modes.stage is not None:
             modes.stage.asked(self)
-        return self.value._shape
+        value = self.value
+        return value._a.shape if type(value) is Tensor else value._shape
 
     @property
     def dtype(self) -> DType[Any]:
-        if modes.stage is not None:
+        if live and modes.stage is not None:
             modes.stage.asked(self)
-        return self.value._dtype
+        value = self.value
+        return value._a.dtype if type(value) is Tensor else value._dtype
 
     @property
     def device(self) -> Device:
-        if modes.stage is not None:
+        if live and modes.stage is not None:
             modes.stage.asked(self)
         return self.value.device
 

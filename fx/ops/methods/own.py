@@ -207,7 +207,7 @@ def data_ptr(self: Tensor) -> int:
 
 def dim(self: Tensor) -> int:
     """The number of axes."""
-    return len(self._shape)
+    return self._a.ndim if type(self) is Tensor else len(self._shape)
 
 
 def block_until_ready(self: Tensor) -> Tensor:
@@ -217,7 +217,7 @@ def block_until_ready(self: Tensor) -> Tensor:
 
 def numel(self: Tensor) -> int:
     """The number of elements."""
-    return prod(self._shape)
+    return prod(self._a.shape if type(self) is Tensor else self._shape)
 
 
 def element_size(self: Tensor) -> int:
