@@ -17,7 +17,7 @@ import fx.ops.methods.scalars as scalars
 import fx.prims.compare as compare
 import fx.prims.shape as shape_prims
 from fx import dtypes
-from fx.devices import Device, as_device
+from fx.devices import Device, as_device, name_of
 from fx.errors import DeviceError, InPlaceError
 from fx.graph.staging import memory_steps
 from fx.ops.axes import normal_axis
@@ -51,10 +51,15 @@ def to(self: Tensor, *args: Any, **options: Any) -> Tensor:
         >>> fx.tensor([1, 2]).to(fx.float64)
         tensor([1., 2.], dtype=fx.float64)
     """
-    if len(args) == 1 and not options and isinstance(args[0], Tensor):
+    if len(args) == 1 and not options:  # what mostly leaves it as it is
         (other,) = args
-        if self._dtype is other._dtype and self.device.name == other.device.name:
-            return self
+        if type(other) is Device or type(other) is str:
+            if other == (name_of(self._a) if type(self) is Tensor else self.device.name):
+                return self
+        elif isinstance(other, Tensor):
+            same = self._dtype is other._dtype and self.device.name == other.device.name
+            if same:
+                return self
     dtype, device = options.pop("dtype", None), options.pop("device", None)
     copy = options.pop("copy", False)
     for name in ("non_blocking", "memory_format"):
