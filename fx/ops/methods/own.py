@@ -78,7 +78,7 @@ def to(self: Tensor, *args: Any, **options: Any) -> Tensor:
     out = self
     if dtype is not None:
         wanted = dtypes.as_dtype(dtype)
-        if out.dtype != wanted:
+        if out._dtype != wanted:
             out = compare.astype(out, dtype=wanted)
     if device is not None:
         out = to_device(out, device)
