@@ -269,7 +269,7 @@ def rebind_all(pairs: Sequence[tuple[Cell, Tensor]]) -> None:
             cell.rebind(value)
         return
     held = [cell.holding(value) for cell, value in pairs]
-    before = [cell.value for cell, _ in pairs]  # until the end, which may run anything
+    before = [getattr(cell, "value", None) for cell, _ in pairs]  # its end may run anything
     deque(map(setattr, [cell for cell, _ in pairs], _VALUE, held), 0)  # one call in C
     del before
 
