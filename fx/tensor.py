@@ -56,6 +56,10 @@ class Tensor:
         def _shape(self) -> tuple[int, ...]: ...
         @property
         def _dtype(self) -> DType[Any]: ...
+        @property
+        def shape(self) -> tuple[int, ...]: ...
+        @property
+        def dtype(self) -> DType[Any]: ...
         def __getattr__(self, name: str) -> Any: ...
         def __add__(self, other: Any) -> Tensor: ...
         def __mul__(self, other: Any) -> Tensor: ...
@@ -64,9 +68,9 @@ class Tensor:
     def __init_subclass__(cls) -> None:
         seen.keep(cls)
 
-    # read in C: `x._shape` and `x._dtype` are asked for in every operation
-    shape = property(attrgetter("_a.shape"), doc="The sizes of the axes.")
-    dtype = property(attrgetter("_a.dtype"), doc="The dtype of the elements.")
+    if not TYPE_CHECKING:  # read in C: `x._shape` and `x._dtype` are asked for in every operation
+        shape = property(attrgetter("_a.shape"), doc="The sizes of the axes.")
+        dtype = property(attrgetter("_a.dtype"), doc="The dtype of the elements.")
 
     @property
     def device(self) -> Device:
