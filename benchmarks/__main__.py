@@ -81,6 +81,11 @@ def main() -> None:
 
         sweep.main(sys.argv[2:])
         return
+    if sys.argv[1:2] == ["scripts"]:
+        from benchmarks import scripts
+
+        scripts.main(sys.argv[2:])
+        return
     if sys.argv[1:2] == ["distributed"]:
         from benchmarks import distributed
 

@@ -73,6 +73,12 @@ PLAIN = (
     "torch.add(x, y, out=x)",
     "x.data.add_(y)",
     "x.detach().mul_(-1.0)",
+    "x.shape",
+    "x.size()",
+    "x.dtype",
+    "x.to('cpu')",
+    "x.contiguous()",
+    "x.view(-1)",
 )
 LEAVES = (
     "w.grad.zero_()",
@@ -96,6 +102,10 @@ LEAVES = (
     "p.diagonal()",
     "p.view(-1)",
     "p.t()",
+    "p.shape",
+    "p.requires_grad",
+    "p.grad",
+    "p.data",
 )
 RECORDED = (
     "h = w * 2.0",  # what stands before each of the others

@@ -191,7 +191,7 @@ _FREED = (
 
 def _recorded(node: Node, index: int, value: Tensor) -> Tensor:
     """An output that the pullback wants, with its node: what ``create_graph`` differentiates."""
-    if value.dtype.kind in "biu":
+    if value._dtype.kind in "biu":
         return value
     place = Select(node, index) if node.primitive.multiple else node
     if node.level:
@@ -244,7 +244,7 @@ def _store(sums: dict[Any, Tensor]) -> None:
         if not sums:
             return
     for owner, ct in sums.items():
-        if ct.dtype.kind == "c" and type(owner) is Leaf:  # a gradient has PyTorch's pairing
+        if ct._dtype.kind == "c" and type(owner) is Leaf:  # a gradient has PyTorch's pairing
             sums[owner] = _repaired(ct)
     if len(sums) == 1:
         owner, ct = sums.popitem()
@@ -325,7 +325,7 @@ def _visit_extra(node: Node, ct: Any, sums: dict[Any, Tensor]) -> Any:
     assert extra is not None
     if not extra.hooks and not extra.retain:
         return ct
-    own = ct.dtype.kind == "c"  # hooks and grad have PyTorch's pairing of complex numbers
+    own = ct._dtype.kind == "c"  # hooks and grad have PyTorch's pairing of complex numbers
     if own:
         ct = _repaired(ct)
     if extra.hooks:

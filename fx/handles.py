@@ -14,6 +14,7 @@ from fx.devices import Device
 from fx.dtypes import DType
 from fx.errors import BackwardError, InPlaceError
 from fx.gradients import at_rest
+from fx.levels import live
 from fx.modes import level_here
 from fx.state import Cell, free_value
 from fx.tape import CELL, Leaf
@@ -71,12 +72,16 @@ class Data(Handle):
 
     def __init__(self, owner: Cell) -> None:
         self.owner = owner
-        self.made_in = id(modes.stage)
-        self.name = f"{owner.name}.data" if owner.name else "p.data"
+        self.made_in = id(modes.stage) if live else _NOTHING
         self.reduction = None
         self.born = owner.born
         self.leaf = None
         self.handle = None
+
+    @property
+    def name(self) -> str:  # type: ignore[override] # asked by messages alone
+        owner = self.owner
+        return f"{owner.name}.data" if owner is not None and owner.name else "p.data"
 
     def _own(self, value: Tensor) -> Tensor:
         """What stands here of a value of the owner."""
@@ -161,7 +166,10 @@ class Part(Data):
     def __init__(self, owner: Cell, index: Any) -> None:
         super().__init__(owner)
         self.index = index
-        self.name = f"{owner.name}[...]"
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"{self.owner.name}[...]" if self.owner is not None else "p.data[...]"
 
     def _own(self, value: Tensor) -> Tensor:
         return value[self.index]
@@ -220,6 +228,7 @@ def _is_basic(index: Any) -> bool:
     return type(index) in _BASIC
 
 
+_NOTHING = id(None)  # that is staged
 _BASIC = frozenset((int, slice, type(None), type(...)))
 
 
@@ -261,7 +270,7 @@ def _get_grad(cell: Cell) -> Tensor | None:
     """The gradient that ``.backward()`` accumulated, as a handle; None before."""
     held = getattr(cell, "value", None)  # `p.data` has none of its own
     grad = None
-    if modes.stage is None:
+    if not live or modes.stage is None:
         node = held._node if type(held) is Tensor else cell._node
         if type(node) is Leaf:
             grad = node.grad
@@ -278,7 +287,8 @@ def _get_grad(cell: Cell) -> Tensor | None:
     found = None if handle is None else handle()
     if found is None or found.value is not grad:
         found = _new(Gradient)
-        found.value, found.place, found.born = grad, node, level_here()
+        found.value, found.place = grad, node
+        found.born = level_here() if live else 1
         node.handle = ref(found)
     return found  # type: ignore[no-any-return]
 

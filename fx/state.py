@@ -6,7 +6,9 @@ no pullback ever keeps the cell itself.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import repeat
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 from weakref import ref
@@ -19,6 +21,7 @@ from fx.config import is_grad_enabled, modes, writing
 from fx.devices import Device
 from fx.dtypes import DType
 from fx.errors import BatchedValueError, InPlaceError
+from fx.levels import live
 from fx.modes import level_here
 from fx.tape import CELL, Leaf, grad_tracer
 from fx.tensor import Tensor, bare, new_tensor
@@ -105,8 +108,7 @@ class Cell(Held, Tensor):
 
     def read(self) -> Tensor:
         """The tensor that the cell holds now; what stands for it while a function is staged."""
-        stage = modes.stage
-        if stage is not None:
+        if live and (stage := modes.stage) is not None:  # without levels there are no stages
             return stage.read(self)  # type: ignore[no-any-return]
         value = self.value
         return value if type(value) is not Away else value_of(self)
@@ -185,19 +187,21 @@ class Cell(Held, Tensor):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        if modes.stage is not None:
+        if live and modes.stage is not None:
             modes.stage.asked(self)
-        return self.value._shape
+        value = self.value
+        return value._a.shape if type(value) is Tensor else value._shape
 
     @property
     def dtype(self) -> DType[Any]:
-        if modes.stage is not None:
+        if live and modes.stage is not None:
             modes.stage.asked(self)
-        return self.value._dtype
+        value = self.value
+        return value._a.dtype if type(value) is Tensor else value._dtype
 
     @property
     def device(self) -> Device:
-        if modes.stage is not None:
+        if live and modes.stage is not None:
             modes.stage.asked(self)
         return self.value.device
 
@@ -260,24 +264,34 @@ class Cell(Held, Tensor):
 
 def rebind_all(pairs: Sequence[tuple[Cell, Tensor]]) -> None:
     """Rebind cells, all at once: what interrupts it finds each of them as before, or each after."""
-    stores = Stores()
-    if plan_rebinds(stores, pairs):
-        stores.commit()
+    if not _rebind_by_stores(pairs):
+        for cell, value in pairs:
+            cell.rebind(value)
         return
-    for cell, value in pairs:
-        cell.rebind(value)
+    held = [cell.holding(value) for cell, value in pairs]
+    before = [getattr(cell, "value", None) for cell, _ in pairs]  # its end may run anything
+    deque(map(setattr, [cell for cell, _ in pairs], _VALUE, held), 0)  # one call in C
+    del before
 
 
 def plan_rebinds(stores: Stores, pairs: Sequence[tuple[Cell, Tensor]]) -> bool:
     """List the stores that rebind cells; False where each must be told itself."""
-    if modes.stage is not None or modes.journal is not None:
-        return False
-    if not all(type(x) is Tensor and type(cell).rebind is Cell.rebind for cell, x in pairs):
+    if not _rebind_by_stores(pairs):
         return False
     for cell, value in pairs:
+        stores.add(cell, "value", cell.holding(value))
+    return True
+
+
+def _rebind_by_stores(pairs: Sequence[tuple[Cell, Tensor]]) -> bool:
+    """Whether cells are rebound by storing alone; then none of their values is away."""
+    if modes.journal is not None or (live and modes.stage is not None):
+        return False
+    for cell, value in pairs:
+        if type(value) is not Tensor or type(cell).rebind is not Cell.rebind:
+            return False
         if type(getattr(cell, "value", None)) is Away:
             value_of(cell)
-        stores.add(cell, "value", cell.holding(value))
     return True
 
 
@@ -286,7 +300,7 @@ def copied(array: Any) -> Any:
     return array.copy("K") if type(array) is ndarray else array
 
 
-_held = attrgetter("value")
+_held, _VALUE = attrgetter("value"), repeat("value")
 
 
 def snapshot(cells: Sequence[Cell]) -> list[Tensor]:

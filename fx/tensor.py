@@ -8,11 +8,12 @@ transforms are subclasses, so that ``type(x) is Tensor`` is the one test on the 
 from __future__ import annotations
 
 from math import prod
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from fx import seen
 from fx.devices import Device, name_of
 from fx.dtypes import DType
-from fx.seen import keep
 from fx.spec import TensorSpec
 
 PLAIN = -1  # the level of a tensor that belongs to no transform
@@ -22,6 +23,7 @@ class Size(int):
     """``x.size``: the number of elements (the Array API) that can be called (PyTorch's shape)."""
 
     shape: tuple[int, ...]
+    seen: seen.Size  # the shape as PyTorch's scripts see it
 
     def __call__(self, dim: int | None = None) -> Any:
         return self.shape if dim is None else self.shape[dim]
@@ -54,23 +56,21 @@ class Tensor:
         def _shape(self) -> tuple[int, ...]: ...
         @property
         def _dtype(self) -> DType[Any]: ...
+        @property
+        def shape(self) -> tuple[int, ...]: ...
+        @property
+        def dtype(self) -> DType[Any]: ...
         def __getattr__(self, name: str) -> Any: ...
         def __add__(self, other: Any) -> Tensor: ...
         def __mul__(self, other: Any) -> Tensor: ...
         def __getitem__(self, index: Any) -> Tensor: ...
 
     def __init_subclass__(cls) -> None:
-        keep(cls)
+        seen.keep(cls)
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The sizes of the axes."""
-        return self._a.shape  # type: ignore[no-any-return]
-
-    @property
-    def dtype(self) -> DType[Any]:
-        """The dtype of the elements."""
-        return self._a.dtype
+    if not TYPE_CHECKING:  # read in C: `x._shape` and `x._dtype` are asked for in every operation
+        shape = property(attrgetter("_a.shape"), doc="The sizes of the axes.")
+        dtype = property(attrgetter("_a.dtype"), doc="The dtype of the elements.")
 
     @property
     def device(self) -> Device:
@@ -88,15 +88,12 @@ class Tensor:
     @property
     def ndim(self) -> int:
         """The number of axes."""
-        return len(self._shape)
+        return self._a.ndim if type(self) is Tensor else len(self._shape)
 
     @property
     def size(self) -> Size:
         """The number of elements; ``x.size()`` and ``x.size(0)`` give sizes as in PyTorch."""
-        shape = self._shape
-        size = Size(prod(shape))
-        size.shape = shape
-        return size
+        return _sizes[self._shape]
 
     @property
     def itemsize(self) -> int:
@@ -112,7 +109,24 @@ class Tensor:
         return id(self)
 
 
-keep(Tensor)
+seen.keep(Tensor)
+
+
+class _Sizes(dict[tuple[int, ...], Size]):
+    """The ``Size`` of each shape, made once."""
+
+    def __missing__(self, shape: tuple[int, ...]) -> Size:
+        if len(self) >= _MOST_SIZES:
+            self.clear()
+        shape = tuple([int(n) for n in shape])
+        made = Size(prod(shape))
+        made.shape, made.seen = shape, seen.Size(shape)
+        self[shape] = made
+        return made
+
+
+_MOST_SIZES = 4096
+_sizes = _Sizes()
 
 
 def new_tensor(array: Any) -> Tensor:

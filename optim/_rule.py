@@ -79,8 +79,8 @@ class Rule(NamedTuple):
 
 def updated(rule: Rule, x: Tensor, g: Tensor, slots: Slots, clock: Clock) -> tuple[Tensor, Slots]:
     """A parameter and its slots after the step of a clock. A rule sees complex numbers as pairs."""
-    if x.dtype not in COMPLEX:
-        return rule.update(x, g, slots, clock.scalars(x.dtype), clock.options(x.dtype))
+    if x._dtype not in COMPLEX:
+        return rule.update(x, g, slots, clock.scalars(x._dtype), clock.options(x._dtype))
     slots = {name: view_as_real(value) for name, value in slots.items()}
     dtype = real_of(x.dtype)
     x, slots = rule.update(

@@ -191,9 +191,9 @@ def fitting(
         ShapeError, DTypeError: if it does not fit; ``word`` names it in the line to write.
     """
     x = as_tensor(given, dtype=None if isinstance(given, Tensor) else spec.dtype)
-    if x.shape != spec.shape:
+    if x._shape != spec.shape:
         raise ShapeError(f"{what} has shape {x.shape}{than} {spec.shape}")
-    if x.dtype != spec.dtype:
+    if x._dtype != spec.dtype:
         raise DTypeError(
             f"{what} has dtype {x.dtype.name}{than} {spec.dtype.name}; "
             f"write {word}.astype(fx.{spec.dtype.name})"

@@ -50,7 +50,7 @@ def _get_requires_grad(self: Tensor) -> bool:
     if type(self) is Tensor:
         return self._node is not None
     x: Any = self.read() if self.level == CELL else self
-    while isinstance(x, Tracer):
+    while type(x) is not Tensor and isinstance(x, Tracer):
         if x._node is not None:
             return True
         x = x.value

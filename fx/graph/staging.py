@@ -19,7 +19,7 @@ from fx.frames import user_line
 from fx.graph.ir import Graph, Node, Value, constant_value, input_value
 from fx.graph.named import Named
 from fx.graph.printing import subgraphs
-from fx.levels import Level, Tracer
+from fx.levels import Level, Tracer, live
 from fx.primitive import registry
 from fx.spec import TensorSpec
 from fx.tape import CELL, GradTracer
@@ -103,6 +103,7 @@ class Stage:
     # as a context: the stage of this thread -----------------------------------------------------
 
     def __enter__(self) -> Any:
+        assert self.number in live  # who asks whether something is staged asks `live` first
         self.outer = modes.stage
         modes.stage = self
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ def _written(graph: Graph, on: Values) -> Run:
         used.update(over)
         ins, outs, last = [tuple([places[v] for v in of]) for of in (node.inputs, node.outs, over)]
         primitive = node.primitive
-        program.append((on.kernel(primitive), ins, outs, last, node.params, primitive.multiple))
+        take = _taking(ins)
+        program.append((on.kernel(primitive), take, outs, last, node.params, primitive.multiple))
     program.reverse()
     results = [places[v] for v in graph.outputs]
     begun = [on.constant(v) for v in constants]
@@ -60,8 +62,8 @@ def _written(graph: Graph, on: Values) -> Run:
 
     def run(values: Sequence[Any]) -> list[Any]:
         held = [*values, *begun]
-        for kernel, ins, outs, last, params, multiple in program:
-            found = kernel(*[held[i] for i in ins], **params)
+        for kernel, take, outs, last, params, multiple in program:
+            found = kernel(*take(held), **params)
             if multiple:
                 for i, x in zip(outs, found):
                     held[i] = x if kind is None or type(x) is kind else settled(x)
@@ -72,3 +74,10 @@ def _written(graph: Graph, on: Values) -> Run:
         return [held[i] for i in results]
 
     return run
+
+
+def _taking(places: tuple[int, ...]) -> Callable[[list[Any]], Sequence[Any]]:
+    """What takes the values at some places out of a list, in C."""
+    if len(places) > 1:
+        return itemgetter(*places)
+    return itemgetter(slice(places[0], places[0] + 1) if places else slice(0))

@@ -290,6 +290,8 @@ def to_device(x: Tensor, device: Any) -> Tensor:
     Raises:
         DeviceError: from ``meta``, which holds no values.
     """
-    name = device_name(device)
     here = name_of(x._a) if type(x) is Tensor else x.device.name
+    if type(device) is str and device == here:
+        return x
+    name = device_name(device)
     return x if here == name else device_put(x, device=name)  # type: ignore[no-any-return]

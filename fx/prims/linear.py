@@ -69,7 +69,7 @@ def _dy(x, shape):
 
 def _rows(x):
     n = 1
-    for side in x.shape[:-1]:
+    for side in x._shape[:-1]:
         n *= side
     return n
 

@@ -348,9 +348,11 @@ def _concatenate_vjp(needs, *xs, axis):
 
 
 def _along(x, axis, start, stop):
-    starts = tuple(start if i == axis else 0 for i in range(x.ndim))
-    stops = tuple(stop if i == axis else n for i, n in enumerate(x.shape))
-    return slice(x, start=starts, stop=stops, step=(1,) * x.ndim)
+    shape = x._shape
+    rest = len(shape) - axis - 1
+    starts = (*(0,) * axis, start, *(0,) * rest)
+    stops = (*shape[:axis], stop, *shape[axis + 1 :])
+    return slice(x, start=starts, stop=stops, step=(1,) * len(shape))
 
 
 def _concatenate_batch(level, args, dims, *, axis):

@@ -83,6 +83,18 @@ def _like(name: str, x: Any, dtype: Any, device: Any) -> tuple[Any, Any, Any]:
     return x._shape, x._dtype if dtype is None else dtype, device
 
 
+def _drawn_like(
+    family: str, name: str, x: Any, generator: Any, dtype: Any, device: Any, requires_grad: bool
+) -> Tensor:
+    shape, dtype, device = _like(name, x, dtype, device)
+    out = None
+    if device == "cpu" and generator is None and not requires_grad:
+        out = _current.generator.draw(family, shape, dtype)
+    if out is None:
+        out = standard(family, name, shape, dtype, generator, device, requires_grad)
+    return lay_as(out, x) if writing.enabled and isinstance(x, Tensor) else out
+
+
 def rand(
     *size: Any,
     generator: Generator | None = None,
@@ -143,9 +155,7 @@ def rand_like(
         >>> fx.rand_like(fx.zeros((2, 3), dtype=fx.float64)).dtype
         dtype('float64')
     """
-    shape, dtype, device = _like("rand_like", input, dtype, device)
-    out = standard("uniform", "rand_like", shape, dtype, generator, device, requires_grad)
-    return lay_as(out, input) if writing.enabled and isinstance(input, Tensor) else out
+    return _drawn_like("uniform", "rand_like", input, generator, dtype, device, requires_grad)
 
 
 def randn_like(
@@ -159,9 +169,7 @@ def randn_like(
         >>> fx.randn_like(fx.zeros((2, 3))).shape
         (2, 3)
     """
-    shape, dtype, device = _like("randn_like", input, dtype, device)
-    out = standard("normal", "randn_like", shape, dtype, generator, device, requires_grad)
-    return lay_as(out, input) if writing.enabled and isinstance(input, Tensor) else out
+    return _drawn_like("normal", "randn_like", input, generator, dtype, device, requires_grad)
 
 
 def randint(

@@ -111,6 +111,8 @@ def _like(make: Any) -> Any:
         requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None,
         **options: Any,
     ) -> Tensor:  # fmt: skip
+        if not (args or options):  # handing on what is not there costs 0.1 µs
+            return make(input, dtype=dtype, device=device, requires_grad=requires_grad)  # type: ignore[no-any-return]
         return make(  # type: ignore[no-any-return]
             input, *args, dtype=dtype, device=device, requires_grad=requires_grad, **options
         )

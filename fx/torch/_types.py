@@ -79,8 +79,21 @@ preserve_format = memory_format("preserve_format")
 
 _own: dict[int, dict[str, Any]] = {}  # the names of fx's own modules, by their ids
 _theirs: dict[int, dict[str, Any]] = {}  # those of modules that import fx.torch
+_latest: Any = None  # the one of these that has asked last: it asks again
 _MOST = 512
-_sized = tuple.__new__
+
+
+class _Sizes(dict[tuple[int, ...], Size]):
+    """The ``torch.Size`` of each shape, made once."""
+
+    def __missing__(self, shape: tuple[int, ...]) -> Size:
+        if len(self) >= _MOST:
+            self.clear()
+        made = self[shape] = Size([int(n) for n in shape])
+        return made  # type: ignore[no-any-return]
+
+
+_sizes = _Sizes()
 
 
 def _decided(name: str, plain: property) -> property:
@@ -88,15 +101,15 @@ def _decided(name: str, plain: property) -> property:
     get: Any = plain.fget
 
     def shape(self: Any) -> Any:
-        module = id(_getframe(1).f_globals)
-        if module in _theirs or (module not in _own and _sees(_getframe(1))):
-            return _sized(Size, get(self))
+        space = _getframe(1).f_globals
+        if space is _latest or (id(space) not in _own and _sees(_getframe(1))):
+            return _sizes[self._a.shape if type(self) is Tensor else get(self)]
         return get(self)
 
     def dtype(self: Any) -> Any:
-        module = id(_getframe(1).f_globals)
-        if module in _theirs or (module not in _own and _sees(_getframe(1))):
-            return TORCH[get(self)]
+        space = _getframe(1).f_globals
+        if space is _latest or (id(space) not in _own and _sees(_getframe(1))):
+            return TORCH[self._a.dtype if type(self) is Tensor else get(self)]
         return get(self)
 
     return property(shape if name == "shape" else dtype, doc=plain.__doc__)
@@ -104,7 +117,11 @@ def _decided(name: str, plain: property) -> property:
 
 def _sees(frame: FrameType) -> bool:
     """Whether the code of a frame is of a module that imports ``fx.torch``."""
+    global _latest
     space = frame.f_globals
+    if id(space) in _theirs:
+        _latest = space
+        return True
     if is_internal(frame.f_code.co_filename):
         _own[id(space)] = space
         return False
@@ -112,7 +129,7 @@ def _sees(frame: FrameType) -> bool:
     if seen and imports_face(space):
         if len(_theirs) > _MOST:
             _theirs.clear()
-        _theirs[id(space)] = space
+        _latest = _theirs[id(space)] = space
     return seen
 
 
@@ -120,9 +137,9 @@ def _size(self: Any, dim: int | None = None) -> Any:
     """``x.size()`` and ``x.size(0)``."""
     if dim is not None:
         return self.shape[dim]
-    module = id(_getframe(1).f_globals)
-    if module in _theirs or (module not in _own and _sees(_getframe(1))):
-        return _sized(Size, self.shape)
+    space = _getframe(1).f_globals
+    if space is _latest or (id(space) not in _own and _sees(_getframe(1))):
+        return self.seen
     return self.shape
 
 

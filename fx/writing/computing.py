@@ -50,27 +50,28 @@ def computing(name: str) -> Callable[..., bool] | None:
         kernel(place, place)
         return True
 
-    def two(x: Any, *args: Any, **options: Any) -> bool:
-        factor = options.pop("alpha", _NOT_GIVEN) if options and scaled else _NOT_GIVEN
-        if len(args) != 1 or options:
+    def two(x: Any, other: Any = None, *more: Any, alpha: Any = _NOT_GIVEN, **options: Any) -> bool:
+        if more or options or (alpha is not _NOT_GIVEN and scaled is None):
             return False
         place = own_memory(x, parts)
         if place is None or place.dtype not in _DTYPES:
             return False
-        (other,) = args
-        if (weak := in_floats.get(type(other))) is not None:
-            other = weak[place.dtype].get(other or repr(other))  # where it was met before
-        elif isinstance(other, Tensor) and other.level == CELL:
-            other = other.read()
-        if type(other) is not Tensor or (other._node is not None and modes.record0):
+        if type(other) is not Tensor:
+            if (weak := in_floats.get(type(other))) is not None:
+                other = weak[place.dtype].get(other or repr(other))  # where it was met before
+            elif isinstance(other, Tensor) and other.level == CELL:
+                other = other.read()
+            if type(other) is not Tensor:
+                return False
+        if other._node is not None and modes.record0:
             return False
         given = other._a
         if type(given) is not ndarray or given.dtype is not place.dtype:
             return False
-        if factor is not _NOT_GIVEN:
-            weak = in_floats.get(type(factor))
-            by = None if weak is None else weak[place.dtype].get(factor or repr(factor))
-            if by is None or not given.ndim:
+        if alpha is not _NOT_GIVEN:
+            weak = in_floats.get(type(alpha))
+            by = None if weak is None else weak[place.dtype].get(alpha or repr(alpha))
+            if scaled is None or by is None or not given.ndim:
                 return False
             given = scaled(given, by._a)
         try:

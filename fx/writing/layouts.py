@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy import ndarray
 
 from fx.config import modes
 from fx.graph.named import Named, array_of
@@ -22,15 +23,15 @@ if TYPE_CHECKING:
 
 def owner_of(array: Any) -> Any:
     """The array that owns the memory of another; those of other devices own theirs."""
-    if not isinstance(array, np.ndarray):
+    if not isinstance(array, ndarray):
         return array
-    while True:
-        base = array.base
-        if not isinstance(base, np.ndarray):  # `as_strided` has something in between
-            base = getattr(base, "base", None)
-            if not isinstance(base, np.ndarray):
+    while (base := array.base) is not None:
+        if type(base) is not ndarray and not isinstance(base, ndarray):
+            base = getattr(base, "base", None)  # `as_strided` has something in between
+            if not isinstance(base, ndarray):
                 return array
         array = base
+    return array
 
 
 def strides_of(array: Any) -> tuple[int, ...] | None:

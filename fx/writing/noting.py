@@ -13,6 +13,7 @@ import numpy as np
 
 from fx.config import modes, writing
 from fx.handles import Data, Part
+from fx.levels import live
 from fx.primitive import Primitive
 from fx.prims.compare import stop_gradient
 from fx.prims.complex import conj, part
@@ -112,6 +113,8 @@ def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
             made = _of_written(x, out, primitive, params)
             if made is not None:
                 return made
+        elif _of_cell(x, out, primitive, params):
+            return out
     lead: tuple[Any, ...] = ()
     plain = type(out) is Tensor and type(x) is Tensor
     if not plain and isinstance(x, Data):
@@ -192,13 +195,12 @@ def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
 
 
 def _of_plain(x: Tensor, out: Any, primitive: Any, params: dict[str, Any]) -> bool:
-    """Note a view of a tensor without history that was not written; False where more is to be
-    looked at."""
+    """Note a view of a tensor that was not written; False where more is to be looked at."""
     try:
         record: View = x._view
     except AttributeError:
         return False
-    if record is CUT or record.leaf is not None or x._node is not None or host.memories:
+    if record is CUT or record.leaf is not None or host.memories:
         return False
     family = record.family
     if family.cell is not None or family.of_user:
@@ -213,11 +215,46 @@ def _of_plain(x: Tensor, out: Any, primitive: Any, params: dict[str, Any]) -> bo
         if base is None or not (base is array or base is array.base):
             return False  # it has moved the elements
     detached = primitive is stop_gradient
+    base, cut = None, record.cut or detached
     step = ((primitive, params),)
     path = record.path
-    out._view = made = View(family, path + step if path else step, None, record.cut or detached)
+    node = x._node
+    if node is not None:
+        if path and type(node) is Leaf:
+            return False
+        if out._node is None:
+            cut = True
+        else:
+            base = x  # whose history is that of the first
+    out._view = made = View(family, path + step if path else step, base, cut)
     if detached or record.kept:
         made.kept = True
+    members = family.members
+    if len(members) >= family.limit:
+        members = family.swept()
+    members.append(ref(out))
+    return True
+
+
+def _of_cell(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> bool:
+    """Note a view of a parameter that was not written; False where more is to be looked at."""
+    record = getattr(x, "_view", None)
+    if record is None or record.path or record.leaf is not None or primitive is conj:
+        return False
+    family = record.family
+    if family.cell is not None or not family.of_user or (live and modes.stage is not None):
+        return False
+    if primitive is reshape and modes.views is not SURELY:
+        return False
+    detached = primitive is stop_gradient
+    lost = detached or (out._node is None and x._node is not None)
+    out._view = made = View(family, ((primitive, params),), None, record.cut or lost)
+    made.kept = detached or record.kept
+    if not family.watched:
+        writing.watched[id(family)] = family
+        family.watched = True
+    if not writing.started:
+        _note_origin(family, out._a)
     members = family.members
     if len(members) >= family.limit:
         members = family.swept()
@@ -339,11 +376,11 @@ def _note_copy(x: Any, out: Any) -> None:
 def _note_origin(family: Family, array: Any) -> None:
     """Note in what memory a parameter was when a view of it was taken, and where in it."""
     if type(array) is np.ndarray:
-        owner = owner_of(array)
-        held, known, *_ = origins.get(id(owner), (None, None))
-        if held is None or held() is not owner:
+        owner = array if array.base is None else owner_of(array)
+        found = origins.get(id(owner))
+        if found is None or found[0]() is not owner:
             origins[id(owner)] = ref(owner), family, *_place_in(owner, family)
-        elif known is not family:
+        elif found[1] is not family:
             origins[id(owner)] = ref(owner), False, None, None
 
 

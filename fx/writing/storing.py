@@ -38,14 +38,14 @@ def renew(x: Any, operation: str, value: Any) -> Any:
     if type(value) is Tensor and (_replaced(x, value) or _renewed(x, value)):
         return x
     dtype, shape = x._dtype, x._shape
-    if value.dtype != dtype:
-        if not _fits(value.dtype, dtype):
+    if value._dtype != dtype:
+        if not _fits(value._dtype, dtype):
             raise WriteError(
                 f"{operation}: result type {value.dtype.name} can't be cast to the desired output "
                 f"type {dtype.name}; write x = x.to(torch.{value.dtype.name}) first"
             )
         value = value.astype(dtype)
-    if value.shape != shape:
+    if value._shape != shape:
         raise WriteError(
             f"{operation}: output with shape {list(shape)} doesn't match the broadcast shape "
             f"{list(value.shape)}"

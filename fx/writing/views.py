@@ -180,7 +180,11 @@ def _rows(before: Callable[..., Any]) -> Callable[..., Any]:
 
 def contiguous(self: Any, memory_format: Any = None) -> Any:
     """The same values in the order of the axes; itself if they are."""
-    if (type(self) is Tensor and _lies_in_order(self)) or is_contiguous(self):
+    if type(self) is Tensor and getattr(self, "_view", CUT) is CUT:  # of which nothing was noted
+        array = self._a
+        if type(array) is ndarray and array.flags.c_contiguous and array.size:
+            return self
+    if is_contiguous(self):
         return self
     before, modes.views = modes.views, False
     try:
@@ -191,14 +195,6 @@ def contiguous(self: Any, memory_format: Any = None) -> Any:
         return in_order(clone(held))  # in memory of its own
     finally:
         modes.views = before
-
-
-def _lies_in_order(x: Any) -> bool:
-    """Whether a plain tensor of which nothing was noted surely does, at one look."""
-    array = x._a
-    if type(array) is not ndarray or getattr(x, "_view", CUT) is not CUT:
-        return False
-    return array.flags.c_contiguous and array.size > 0
 
 
 def ravel(self: Any) -> Any:

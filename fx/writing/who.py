@@ -16,12 +16,17 @@ from fx.frames import is_internal, user_frame, variables
 _MOST = 512
 _verdicts: dict[int, tuple[dict[str, Any], int, bool | None]] = {}
 _writers: dict[int, dict[str, Any]] = {}  # the names of modules that write, by their ids
+_latest: Any = None  # the one of these that was asked for last: it writes again
 
 
 def writes(frame: FrameType) -> bool:
     """Whether the code of a frame writes into tensors."""
+    global _latest
     space = frame.f_globals
+    if space is _latest:
+        return True
     if _writers.get(id(space)) is space:
+        _latest = space
         return True
     if is_internal(frame.f_code.co_filename):
         return False  # fx's own code binds names

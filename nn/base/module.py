@@ -137,10 +137,13 @@ class Module(Traversal, Conversions, Hooking, Saving):
 
     def __getattr__(self, name: str) -> Any:
         own = self.__dict__
-        if "_modules" in own:
-            for held in (own["_parameters"], own["_buffers"], own["_modules"]):
-                if name in held:
-                    return held[name]
+        if "_modules" in own:  # written out, as every layer asks for its weights
+            if name in (held := own["_parameters"]):
+                return held[name]
+            if name in (held := own["_modules"]):
+                return held[name]
+            if name in (held := own["_buffers"]):
+                return held[name]
             if name in _hooks.KINDS:
                 return self._hooks(name)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")

@@ -44,14 +44,14 @@ def steps(
     Returns:
         the carry at the end, and the further tensors of all steps, (time, ...) each.
     """
-    fixed = [(x.shape, x.dtype) for x in (*carry, *rest)]
-    place = key, *fixed, *[(x.shape[1:], x.dtype) for x in rows], rows[0].device.name
+    fixed = [(x._shape, x._dtype) for x in (*carry, *rest)]
+    place = key, *fixed, *[(x._shape[1:], x._dtype) for x in rows], rows[0].device.name
     body = bodies.get(place)
     if body is None:
         body = bodies[place] = _staged(key, step, carry, rows, rest)
     found = scan(
         *carry, *rows, *rest, body=body, carries=len(carry), mapped=len(rows),
-        length=rows[0].shape[0], reverse=reverse, checkpoint=False,
+        length=rows[0]._shape[0], reverse=reverse, checkpoint=False,
     )  # fmt: skip
     return list(found)
 

@@ -140,7 +140,7 @@ def _conv(
     x, single = batched(name, input, rank, LAYOUTS[rank])
     w = argument(name, weight)
     strides, pads, steps = _conv_plan(
-        name, x.shape, w._shape, key(stride), key(padding), key(dilation), groups
+        name, x._shape, w._shape, key(stride), key(padding), key(dilation), groups
     )
     out = conv_prims.conv(x, w, stride=strides, padding=pads, dilation=steps, groups=groups)
     return unbatched(_biased(name, out, bias, rank), single)

@@ -13,7 +13,7 @@ import fx.prims.shape as shape_prims
 from fx.config import modes
 from fx.dtypes import float32
 from fx.errors import InPlaceError, ShapeError
-from fx.levels import Tracer
+from fx.levels import Tracer, live
 from fx.ops.axes import integers, normal_axis
 from fx.ops.operands import argument, cast, floating, of_scalar
 from fx.ops.reductions.norms import norm
@@ -158,7 +158,12 @@ def batch_norm_counting(
 
 def _plain(*tensors: Tensor) -> bool:
     """Whether no transform but reverse mode looks on."""
-    return modes.stage is None and all(type(x) is Tensor or _fuses(x) for x in tensors)
+    if live and modes.stage is not None:
+        return False
+    for x in tensors:  # noqa: SIM110 # a few, of which a loop is quicker
+        if type(x) is not Tensor and not _fuses(x):
+            return False
+    return True
 
 
 def _fuses(x: Tensor) -> bool:
@@ -180,8 +185,9 @@ def _followed(
             f"batch_norm: in training {name} is given a new value, and a tensor cannot change; "
             f"pass fx.nn.Buffer({name}), or None to leave it"
         )
-    held = free_value(cell.read())
-    new = shape_prims.reshaped(free_value(value), cell._shape)
+    held, new = free_value(cell.read()), free_value(value)
+    if new._shape != held._shape:
+        new = shape_prims.reshaped(new, held._shape)
     now = norms.followed(held, new, 1 - momentum, momentum * factor)
     return [(cell, cast(now, held._dtype))]
 

@@ -57,7 +57,7 @@ def get_total_norm(
 
 def _norm(x: Tensor, p: float) -> Tensor:
     axes = tuple(range(x.ndim))
-    if x.dtype in COMPLEX:
+    if x._dtype in COMPLEX:
         x = elementwise.abs(x)
     if p == math.inf:
         return reduction.max(elementwise.abs(x), axes=axes, keepdims=False)
@@ -127,7 +127,7 @@ def clip_grads_with_norm_(
         factor = max_norm / (argument("clip_grads_with_norm_", total_norm) + 1e-6)
         factor = elementwise.minimum(factor, constant_like(1.0, factor))
         found = _with_grad(parameters)
-        set_gradients([(p, p.read_grad() * factor.astype(p.dtype)) for p in found])
+        set_gradients([(p, p.read_grad() * factor.astype(p._dtype)) for p in found])
 
 
 def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = None) -> None:

@@ -95,3 +95,13 @@ def test_times_have_three_digits(seconds, words):
 def test_fx_runs_every_case(case):
     if "fx" in case.setups and case.per < 100_000:
         case.setups["fx"]()()
+
+
+def test_scripts_are_measured_by_the_step():
+    scripts = pytest.importorskip("benchmarks.scripts")
+    from tests.scripts import harness
+
+    files = {p.stem for p in harness.HERE.glob("*.py") if "def main(" in p.read_text()}
+    assert files == {name for name in scripts.OPTIONS if "/" not in name}
+    seconds, steps = scripts.once("linear_regression", "fx")
+    assert seconds > 0 and steps == 120  # two batches an epoch

@@ -178,3 +178,12 @@ def test_what_shapes_are_refused():
     ):  # fmt: skip
         with pytest.raises(error, match=words):
             call()
+
+
+@pytest.mark.parametrize(
+    "shapes", [[(40, 300), (40,)], [(40, 300), (40, 300, 1)], [(40, 300), (41, 300)]]
+)
+def test_joining_many_elements_says_what_does_not_fit(shapes):
+    for axis in (1, -1):
+        with pytest.raises(fx.errors.ShapeError, match="concat along axis 1: shapes"):
+            fx.concat([fx.ones(s) for s in shapes], axis)

@@ -12,6 +12,8 @@ torch = pytest.importorskip("torch")
 
 import fx
 import fx.torch as face
+from fx.spec import TensorSpec
+from fx.tensor import new_tensor
 
 SHOWN = """
 x.dtype; x.shape; x.size(); x.size(0); x.size(-1); f"{x.dtype} {x.shape}"; str(x.shape); [x.dtype]
@@ -124,3 +126,23 @@ def test_as_arguments_of_a_tree():
     sizes = face.ones(2, 3).shape
     leaves, treedef = fx.tree.flatten({"a": sizes})
     assert leaves == [2, 3] and repr(fx.tree.unflatten(treedef, leaves)["a"]) == repr(sizes)
+
+
+def test_a_size_that_is_kept_for_a_shape_is_of_ints_whoever_asked_first():
+    for n in (np.int64(4099), 4099):
+        x = new_tensor(TensorSpec((n, 3), fx.float32, "meta"))
+        for sizes in (x.shape, x.size(), x.size.shape):
+            assert [type(i) for i in sizes] == [int, int]
+        assert x.size == 4099 * 3 and repr(x.shape) == "torch.Size([4099, 3])"
+
+
+def test_who_asked_last_is_not_taken_for_another():
+    plain, script = {"x": face.ones(2)}, {"x": face.ones(2)}
+    exec("import fx\ndef ask(): return type(x.shape), type(x.size()), x.dtype", plain)
+    exec(
+        "import fx.torch as torch\ndef ask(): return type(x.shape), type(x.size()), x.dtype", script
+    )
+    for _ in range(2):
+        assert plain["ask"]() == (tuple, tuple, np.dtype("float32"))
+        assert script["ask"]() == (face.Size, face.Size, face.float32)
+        assert type(script["ask"]()[2]) is face.dtype and type(plain["ask"]()[2]) is not face.dtype

@@ -15,6 +15,7 @@ import fx.prims.indexing as prims
 import fx.prims.shape as shape_prims
 from fx import limits
 from fx.config import modes
+from fx.levels import live
 from fx.ops.indexing.language import (
     BASIC,
     FULL,
@@ -56,7 +57,7 @@ def getitem(x: Tensor, index: Any) -> Tensor:
     """
     kind = type(index)
     if kind in BASIC or (kind is tuple and BASIC.issuperset(map(type, index))):
-        if kind is int or modes.stage is None:
+        if kind is int or not live or modes.stage is None:
             return view(x, index)
         found = positioned(x, index)
         if found is index or not has_tensor(found):
@@ -64,7 +65,7 @@ def getitem(x: Tensor, index: Any) -> Tensor:
         return at_positions(x, index=found)  # type: ignore[no-any-return]
     if kind is Tensor and index._a.dtype.kind in "iu" and index.ndim and x.ndim:
         return _rows(x, index)
-    if modes.stage is not None:
+    if live and modes.stage is not None:
         found = positioned(x, index)
         if found is not index or has_place(index):
             found = found if type(found) is tuple else (found,)

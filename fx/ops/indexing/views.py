@@ -16,7 +16,7 @@ import fx.prims.shape as prims
 from fx.config import modes
 from fx.ops.indexing.language import FULL, bounds, out_of_range, skipped_axes, too_many
 from fx.prims.fused import fuse
-from fx.tape import CELL, record, record_each
+from fx.tape import CELL, attach, record_each
 from fx.tensor import Tensor, _new, new_tensor
 
 Index = Any  # an int, a slice, None, an Ellipsis, or a tuple of them
@@ -42,8 +42,8 @@ def view(x: Tensor, index: Index) -> Tensor:
             out._a = found if type(found) is ndarray else _element(array, index)
             out._node = None
             if held._node is not None and modes.record0:
-                record(_view, (held,), {"index": index}, out)
-            if _note is not None and modes.views and (held is not x or _note_plain):
+                attach(_view, _pullback(array.shape, fixed(index)), (held._node,), out)
+            if _note is not None and (held is not x or _note_plain) and modes.views:
                 return _note(x, out, index)
             return out
     out = _view(x, index=index)
@@ -107,7 +107,7 @@ def _views(x: Tensor, indices: Sequence[Index]) -> tuple[Tensor, ...]:
     if x._node is not None and modes.record0:
         shape = x._a.shape
         record_each(_view, x, [_pullback(shape, index) for index in indices], outs)
-    if _note is not None and modes.views and _note_plain:
+    if _note is not None and _note_plain and modes.views:
         return tuple([_note(x, out, index) for out, index in zip(outs, indices)])
     return outs
 
@@ -211,6 +211,8 @@ _FIXED = frozenset((int, type(None)))
 
 def fixed(index: Index) -> Index:
     """The index with plain ints in its slices: a bound may be a cell, which holds another later."""
+    if type(index) is int:
+        return index
     entries = index if type(index) is tuple else (index,)
     for e in entries:
         if type(e) is slice and not _FIXED.issuperset((type(e.start), type(e.stop), type(e.step))):

@@ -17,7 +17,7 @@ import fx.ops.methods.scalars as scalars
 import fx.prims.compare as compare
 import fx.prims.shape as shape_prims
 from fx import dtypes
-from fx.devices import Device, as_device
+from fx.devices import Device, as_device, name_of
 from fx.errors import DeviceError, InPlaceError
 from fx.graph.staging import memory_steps
 from fx.ops.axes import normal_axis
@@ -51,10 +51,15 @@ def to(self: Tensor, *args: Any, **options: Any) -> Tensor:
         >>> fx.tensor([1, 2]).to(fx.float64)
         tensor([1., 2.], dtype=fx.float64)
     """
-    if len(args) == 1 and not options and isinstance(args[0], Tensor):
+    if len(args) == 1 and not options:  # what mostly leaves it as it is
         (other,) = args
-        if self._dtype is other._dtype and self.device.name == other.device.name:
-            return self
+        if type(other) is Device or type(other) is str:
+            if other == (name_of(self._a) if type(self) is Tensor else self.device.name):
+                return self
+        elif isinstance(other, Tensor):
+            same = self._dtype is other._dtype and self.device.name == other.device.name
+            if same:
+                return self
     dtype, device = options.pop("dtype", None), options.pop("device", None)
     copy = options.pop("copy", False)
     for name in ("non_blocking", "memory_format"):
@@ -73,7 +78,7 @@ def to(self: Tensor, *args: Any, **options: Any) -> Tensor:
     out = self
     if dtype is not None:
         wanted = dtypes.as_dtype(dtype)
-        if out.dtype != wanted:
+        if out._dtype != wanted:
             out = compare.astype(out, dtype=wanted)
     if device is not None:
         out = to_device(out, device)
@@ -207,7 +212,7 @@ def data_ptr(self: Tensor) -> int:
 
 def dim(self: Tensor) -> int:
     """The number of axes."""
-    return len(self._shape)
+    return self._a.ndim if type(self) is Tensor else len(self._shape)
 
 
 def block_until_ready(self: Tensor) -> Tensor:
@@ -217,7 +222,7 @@ def block_until_ready(self: Tensor) -> Tensor:
 
 def numel(self: Tensor) -> int:
     """The number of elements."""
-    return prod(self._shape)
+    return prod(self._a.shape if type(self) is Tensor else self._shape)
 
 
 def element_size(self: Tensor) -> int:

@@ -19,6 +19,7 @@ from fx.ops.autocasting import in_half, lowered
 from fx.ops.axes import normal_axis, ordered_axes
 from fx.ops.operands import argument, cast, operands, public
 from fx.ops.shapes.manipulation import reshape, swapaxes
+from fx.primitive import bind_two
 from fx.prims.fused import along, elements
 from fx.prims.reduction import sum
 from fx.quick import quick
@@ -54,8 +55,11 @@ def matmul(
     if not (type(x) is type(other) is Tensor and x._a.dtype is other._a.dtype):
         x, other = operands("matmul", x, other)
     if type(x) is type(other) is Tensor and x._a.ndim > 1 and other._a.ndim > 1:
-        return prims.matmul(x, other)
+        return _both(x, other)  # type: ignore[no-any-return]
     return _product("matmul", x, other)
+
+
+_both = bind_two(prims.matmul, prims.matmul)
 
 
 def _in_dtype(name: str, dtype: Any, *xs: Any) -> list[Tensor]:
@@ -109,6 +113,10 @@ def mm(x: Any, mat2: Any) -> Tensor:
     """
     if modes.autocast is not None:
         x, mat2 = lowered(x, mat2)
+    if type(x) is type(mat2) is Tensor:  # which fit, mostly
+        a, b = x._a.shape, mat2._a.shape
+        if len(a) == len(b) == 2 and a[1] == b[0] and x._a.dtype is mat2._a.dtype:
+            return _both(x, mat2)  # type: ignore[no-any-return]
     return _product("mm", *_ranked("mm", x, mat2, (2, 2)))
 
 
