@@ -8,8 +8,10 @@ from fx.errors import LinAlgError
 from fx.linalg import (
     equations,
     factors,
+    lapack_forms,
     matrix_functions,
     named_matrices,
+    sketching,
     triangular_forms,
     updates,
 )
@@ -18,6 +20,7 @@ from fx.linalg.determinants import SlogdetResult, det, logdet, slogdet
 from fx.linalg.equations import *
 from fx.linalg.factors import *
 from fx.linalg.functions import householder_product, matrix_exp, matrix_rank, pinv
+from fx.linalg.lapack_forms import *
 from fx.linalg.least_squares import Lstsq, lstsq
 from fx.linalg.lu import (
     LU,
@@ -46,6 +49,7 @@ from fx.linalg.products import (
     vander,
     vecdot,
 )
+from fx.linalg.sketching import *
 from fx.linalg.solving import (
     InvEx,
     SolveEx,
@@ -93,8 +97,8 @@ __all__ = [
     "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer", "pinv",
     "qr", "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals", "tensordot",
     "tensorinv", "tensorsolve", "trace", "vander", "vecdot", "vector_norm", *equations.__all__,
-    *factors.__all__, *matrix_functions.__all__, *named_matrices.__all__,
-    *triangular_forms.__all__, *updates.__all__,
+    *factors.__all__, *lapack_forms.__all__, *matrix_functions.__all__, *named_matrices.__all__,
+    *sketching.__all__, *triangular_forms.__all__, *updates.__all__,
 ]  # fmt: skip
 
 
