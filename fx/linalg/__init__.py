@@ -11,7 +11,6 @@ from fx.linalg import (
     lapack_forms,
     matrix_functions,
     named_matrices,
-    sketching,
     triangular_forms,
     updates,
 )
@@ -49,7 +48,6 @@ from fx.linalg.products import (
     vander,
     vecdot,
 )
-from fx.linalg.sketching import *
 from fx.linalg.solving import (
     InvEx,
     SolveEx,
@@ -85,6 +83,7 @@ from fx.linalg.structured import (
 from fx.linalg.triangular_forms import *
 from fx.linalg.updates import *
 
+_LAZY = {"clarkson_woodruff_transform": "fx.random.sketching"}  # it draws, and stands above
 __all__ = [
     "Polar", "bandwidth", "block_diag", "cho_solve", "circulant", "companion", "expm", "hankel",
     "hilbert", "ishermitian", "issymmetric", "khatri_rao", "null_space", "orth", "polar",
@@ -98,11 +97,15 @@ __all__ = [
     "qr", "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals", "tensordot",
     "tensorinv", "tensorsolve", "trace", "vander", "vecdot", "vector_norm", *equations.__all__,
     *factors.__all__, *lapack_forms.__all__, *matrix_functions.__all__, *named_matrices.__all__,
-    *sketching.__all__, *triangular_forms.__all__, *updates.__all__,
+    *triangular_forms.__all__, *updates.__all__, *_LAZY,
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
     if name.startswith("__"):
         raise AttributeError(name)
+    if name in _LAZY:
+        from importlib import import_module
+
+        return getattr(import_module(_LAZY[name]), name)
     raise AttributeError(f"fx has no fx.linalg.{name}; what there is: {', '.join(__all__)}")

@@ -10,11 +10,12 @@ import numpy as np
 from fx.errors import ArgumentError
 from fx.linalg.operands import square
 from fx.ops.indexing.scattering import take_along_axis
-from fx.ops.operands import alike, argument
+from fx.ops.operands import alike
 from fx.ops.pointwise.elementwise import cos, sin
 from fx.ops.products.linear import tensordot
 from fx.ops.shapes.joining import concat
 from fx.prims.compare import stop_gradient
+from fx.prims.creation import constants_like
 from fx.prims.linalg import lapack_forms as prims
 from fx.prims.linalg.pieces import complex_dtype
 from fx.tensor import Tensor
@@ -162,7 +163,7 @@ def cossin(
         right = (vh[..., :q, :q], vh[..., q:, q:]) if compute_vh else None
         return left, theta, right
     places = _places(x.shape[-1], p, q, bool(swap_sign))
-    whole, by_cos, by_sin = [argument("cossin", part).astype(theta.dtype) for part in places]
+    whole, by_cos, by_sin = [constants_like(part, theta) for part in places]
     middle = whole + tensordot(cos(theta), by_cos, axes=1) + tensordot(sin(theta), by_sin, axes=1)
     return u if compute_u else None, middle.astype(x.dtype), vh if compute_vh else None
 
@@ -203,7 +204,7 @@ def matrix_balance(
     found = found * (factors[..., None, :] / factors[..., :, None])
     if separate:
         return found, (factors, order)
-    place = argument("matrix_balance", np.arange(n))[:, None]
+    place = constants_like(np.arange(n)[:, None], order)
     return found, (columns == place).astype(a.dtype) * factors[..., None, :]
 
 

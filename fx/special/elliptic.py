@@ -22,9 +22,10 @@ import numpy as np
 
 from fx.errors import ArgumentError
 from fx.ops.indexing.searching import where
-from fx.ops.operands import alike, argument, cast, floating
+from fx.ops.operands import alike, cast, floating
 from fx.ops.pointwise.elementwise import abs as absolute
 from fx.ops.pointwise.elementwise import sqrt
+from fx.prims.creation import constants_like
 from fx.prims.scipy_functions import named
 from fx.special.functions import together
 from fx.tensor import Tensor
@@ -48,7 +49,8 @@ def elliprj(x: Any, y: Any, z: Any, p: Any) -> Tensor:
         tensor([ 0.5591, -0.0932])
     """
     x, y, z, p = alike("elliprj", x, y, z, p)
-    if p._dtype.kind == "c" or (type(p) is Tensor and not bool((p < 0).any())):
+    known = type(p) is Tensor and p.device.name == "cpu"
+    if p._dtype.kind == "c" or (known and not bool((p < 0).any())):
         return named("elliprj", x, y, z, p)
     below, usual = p < 0, named("elliprj", x, y, z, where(p < 0, 1.0, p))
     dtype = p._dtype
@@ -194,7 +196,7 @@ def ellip_harm_2(h2: float, k2: float, n: int, p: int, s: Any) -> Tensor:
     # t = (1 - v^2) / s, behind which the roots at 1 / k and 1 / h are smooth for s near k
     places, weights = np.polynomial.legendre.leggauss(_NODES)
     v, w = (places + 1) / 2, weights / 2
-    v, w = (argument("ellip_harm_2", x).astype(s.dtype) for x in (v, w * 2 * v))
+    v, w = (constants_like(x, s) for x in (v, w * 2 * v))
     part = 1.0 - v * v  # t s
     u = (at * at)[..., None]
     square = part * part

@@ -8,6 +8,7 @@ from typing import Any
 import fx.prims.special as prims
 from fx.dtypes import float64
 from fx.errors import ArgumentError
+from fx.ops.convert import to_device
 from fx.ops.indexing.searching import where
 from fx.ops.operands import alike, cast, floating, operands
 from fx.ops.pointwise.elementwise import abs as absolute
@@ -74,7 +75,9 @@ def widened(x: Tensor) -> Tensor:
 
 def together(name: str, *xs: Any) -> list[Tensor]:
     """Operands in float64 and of one shape, for differences of which the terms are long."""
-    return broadcast_arrays(*[widened(x) for x in alike(name, *xs)])  # type: ignore[no-any-return]
+    found = [widened(x) for x in alike(name, *xs)]
+    device = next((x.device for x in found if x.ndim), found[0].device)
+    return broadcast_arrays(*[x if x.ndim else to_device(x, device) for x in found])  # type: ignore[no-any-return]
 
 
 def betaln(a: Any, b: Any) -> Tensor:

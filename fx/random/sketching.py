@@ -7,6 +7,7 @@ from typing import Any
 from fx.errors import ShapeError
 from fx.linalg.operands import matrices
 from fx.ops.axes import integer
+from fx.ops.convert import to_device
 from fx.ops.making.creation import zeros
 from fx.random.counts import rademacher
 from fx.random.discrete import randint
@@ -54,8 +55,8 @@ def clarkson_woodruff_transform(input_matrix: Any, sketch_size: int, rng: Any = 
         key = rng if isinstance(rng, Tensor) and rng.ndim else make_key(rng)
     rows, signs = split(key)
     m = a.shape[-2]
-    target = randint(rows, (m,), 0, size)
-    signed = a * rademacher(signs, (m,)).astype(a.dtype)[:, None]
+    target = to_device(randint(rows, (m,), 0, size), a.device)
+    signed = a * to_device(rademacher(signs, (m,)).astype(a.dtype), a.device)[:, None]
     start = zeros((*a.shape[:-2], size, a.shape[-1]), dtype=a.dtype, device=a.device)
     return start.at[..., target, :].add(signed)  # type: ignore[no-any-return]
 
