@@ -16,6 +16,7 @@ from fx.lax import (
     order,
     patches,
     products,
+    ragged,
     scattering,
     shapes,
     slices,
@@ -62,6 +63,7 @@ _OWN = (
     (shapes, """
         broadcast broadcast_in_dim broadcast_like broadcast_to_rank broadcasted_iota collapse
         concatenate expand_dims iota pad reshape rev split squeeze stack transpose"""),
+    (ragged, "RaggedDotDimensionNumbers ragged_dot_general scaled_dot"),
     (solves, "custom_linear_solve custom_root"),
     (slices, """
         dynamic_index_in_dim dynamic_slice dynamic_slice_in_dim dynamic_update_index_in_dim
