@@ -35,15 +35,15 @@ def ragged_dot_general(
 
     With m for what is left of lhs, k for what is contracted and b for the batch, the ragged axis
 
-    * among m: (*b, *m, *k), (g, *b, *k, *n) -> (*b, *m, *n): each group has a matrix of its own, and
-      behind the last group there are zeros;
+    * among m: (*b, *m, *k), (g, *b, *k, *n) -> (*b, *m, *n): each group has a matrix of its own,
+      and behind the last group there are zeros;
     * among k: (*b, *m, *k), (*b, *k, *n) -> (g, *b, *m, *n): a sum a group;
     * among b: as without groups.
 
     Args:
         lhs, rhs: tensors.
-        group_sizes: (g,), integers; or (*outer, g), where the axes of lhs of the same kind that come
-            before the ragged one, and those of the batch, have groups of their own.
+        group_sizes: (g,), integers; or (*outer, g), where the axes of lhs of the same kind that
+            come before the ragged one, and those of the batch, have groups of their own.
         ragged_dot_dimension_numbers: ``RaggedDotDimensionNumbers``, or a tuple like it.
         precision: nothing here depends on it.
         preferred_element_type: the dtype to compute in.
@@ -84,9 +84,8 @@ def ragged_dot_general(
     kind = cx if axis in cx else left
     outer = [*bx, *kind[: kind.index(axis)]]
     if sizes.ndim > 1 and sizes.shape[:-1] != tuple(x.shape[i] for i in outer):
-        raise ShapeError(
-            f"{name}: group_sizes {sizes.shape} are (g,) or {tuple(x.shape[i] for i in outer)} and g"
-        )
+        want = tuple(x.shape[i] for i in outer)
+        raise ShapeError(f"{name}: group_sizes {sizes.shape} are (g,) or {want} and g")
     count = sizes.shape[-1]
     if bool(own) != (axis in left) or (own and y.shape[own[0]] != count):
         raise ShapeError(
@@ -139,8 +138,8 @@ def scaled_dot(
 
     Args:
         lhs, rhs: tensors.
-        lhs_scale, rhs_scale: of as many axes as the operand, and of its sizes but for the contracted
-            axes, which have a scale for each block of some neighbours; 1 unless given.
+        lhs_scale, rhs_scale: of as many axes as the operand, and of its sizes but for the
+            contracted axes, which have a scale for each block of some neighbours; 1 unless given.
         dimension_numbers: as of ``dot_general``; the product of matrices, or of stacks of them,
             unless given.
         preferred_element_type: the dtype to compute in and of the result; bfloat16 unless given, as

@@ -41,11 +41,14 @@ def test_ragged_products(name):
         np.testing.assert_allclose(got.numpy(), want, rtol=1e-5, atol=1e-6)
     f = lambda x, y: lax.ragged_dot_general(x, y, fx.asarray(sizes), numbers)
     np.testing.assert_allclose(fx.jit(f)(x, y).numpy(), want, rtol=1e-5, atol=1e-6)
-    peer = lambda x, y: jax.lax.ragged_dot_general(x, y, jax.numpy.asarray(sizes), theirs)
-    for i in range(2):
-        slope = fx.grad(lambda x, y: (f(x, y) ** 2).sum(), i)(fx.asarray(x), fx.asarray(y))
-        wish = jax.grad(lambda x, y: (peer(x, y) ** 2).sum(), i)(x, y)
-        np.testing.assert_allclose(slope.numpy(), wish, rtol=1e-4, atol=1e-5)
+    given = fx.asarray(x).astype(fx.float64), fx.asarray(y).astype(fx.float64)
+    rng = np.random.default_rng(1)
+    u = fx.asarray(rng.normal(size=want.shape))
+    for i in range(2):  # it is linear in each operand
+        slope = fx.grad(lambda x, y: (f(x, y) * u).sum(), i)(*given)
+        t = fx.asarray(rng.normal(size=given[i].shape))
+        moved = f(*[t if j == i else v for j, v in enumerate(given)])
+        np.testing.assert_allclose((slope * t).sum().item(), (moved * u).sum().item(), rtol=1e-11)
 
 
 def test_what_is_not_finite_stays_in_its_group():
@@ -65,7 +68,7 @@ def test_scaled_products():
     got = lax.scaled_dot(fx.asarray(x), fx.asarray(y), **ours, preferred_element_type=fx.float32)
     np.testing.assert_allclose(got.numpy(), want, rtol=1e-5, atol=1e-5)
     theirs = jax.lax.scaled_dot(x, y, **kw, preferred_element_type=jax.numpy.float32)
-    np.testing.assert_allclose(got.numpy(), theirs, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(got.numpy(), theirs, atol=0.1)  # JAX's goes by bfloat16
     assert lax.scaled_dot(fx.asarray(x), fx.asarray(y)).dtype == fx.bfloat16
     numbers = (((1,), (1,)), ((0,), (0,)))
     turned = lax.scaled_dot(
@@ -86,7 +89,7 @@ def test_what_is_refused():
     )
     call = lambda *args, **kw: lambda: lax.ragged_dot_general(*args, **kw)
     for f, error, says in (
-        (call(x, y, sizes, (*numbers[:1], [0, 1], [0])), fx.errors.ArgumentError, "one axis of lhs"),
+        (call(x, y, sizes, (numbers[0], [0, 1], [0])), fx.errors.ArgumentError, "one axis"),
         (call(x, y, sizes, (*numbers[:2], [])), fx.errors.ShapeError, "rhs has an axis"),
         (call(x, y, sizes[None].expand((3, 2)), numbers), fx.errors.ShapeError, "group_sizes"),
         (call(x, y, sizes, numbers, group_offset=sizes), fx.errors.ArgumentError, "group_offset"),
