@@ -222,6 +222,7 @@ MATRICES = {
     "cossin": cossin,
     "decomposition": decomposition,
     "generalized_schur": generalized_schur,
+    "hermitian": lambda x: (x + x.swapaxes(-1, -2)) / 2,
     "ldl": ldl,
     "ldl_order": ldl_order,
     "matrix_function": matrix_function,

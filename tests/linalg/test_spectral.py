@@ -276,3 +276,25 @@ def test_meta_and_lanes(name):
     for ours, lane, shape in zip(*map(as_tuple, (real, lanes, shapes)), strict=True):
         assert np.array_equal(ours.numpy(), lane.numpy())
         assert shape.shape == ours.shape and shape.dtype == ours.dtype
+
+
+@pytest.mark.parametrize("junk", [7.0, float("nan"), float("inf")])
+@pytest.mark.parametrize("shape", [(3, 3), (40, 3, 3)])
+def test_the_other_triangle_is_not_read(shape, junk):
+    """By no transform: nor are slopes of what is read anything but those of Hermitian matrices."""
+    x = numbers(shape, "float64")
+    x = x @ x.swapaxes(-1, -2) + 3 * np.eye(3)
+    above = np.triu(np.ones((3, 3), bool), 1)
+    given, whole = fx.asarray(np.where(above, junk, x)), fx.asarray(x)
+    for f in (
+        fx.linalg.eigvalsh, lambda x: abs(fx.linalg.eigh(x)[1]), fx.linalg.cholesky,
+        lambda x: fx.linalg.pinv(x, hermitian=True),
+        lambda x: fx.linalg.eigvalsh(x.mT, UPLO="U"),
+        lambda x: fx.linalg.matrix_rank(x, hermitian=True).astype(fx.float64),
+    ):  # fmt: skip
+        want = f(whole).numpy()
+        lanes = fx.vmap(f) if len(shape) > 2 else f
+        for way in (f, fx.jit(f), lanes, lambda x, f=f: fx.jvp(f, (x,), (fx.ones_like(x),))[0]):
+            np.testing.assert_allclose(way(given).numpy(), want, rtol=1e-9, atol=1e-12)
+        slope = fx.grad(lambda x, f=f: (f(x) ** 2).sum())
+        np.testing.assert_allclose(slope(given).numpy(), slope(whole).numpy(), rtol=1e-7, atol=1e-9)

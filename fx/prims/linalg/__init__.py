@@ -5,6 +5,7 @@ from fx.prims.linalg import (
     cholesky,
     det,
     functions,
+    hermitian,
     lapack_forms,
     lu,
     orthogonal,
