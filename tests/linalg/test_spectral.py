@@ -298,3 +298,33 @@ def test_the_other_triangle_is_not_read(shape, junk):
             np.testing.assert_allclose(way(given).numpy(), want, rtol=1e-9, atol=1e-12)
         slope = fx.grad(lambda x, f=f: (f(x) ** 2).sum())
         np.testing.assert_allclose(slope(given).numpy(), slope(whole).numpy(), rtol=1e-7, atol=1e-9)
+
+
+def _in_order(w):
+    """Eigenvalues (*B, n) by their real parts, conjugates after one another."""
+    return np.take_along_axis(w, np.argsort(w.real.round(2) * 100 + w.imag, axis=-1), axis=-1)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "sizes"),
+    [("float32", (1e-40, 1e-20, 1e-13, 1e13, 1e30)), ("float64", (1e-300, 1e-150, 1e150, 1e300))],
+)
+@pytest.mark.parametrize("complex_", [False, True])
+def test_eigenvalues_of_small_and_of_large_numbers(dtype, sizes, complex_):
+    x = numbers((20, 3, 3), "complex128" if complex_ else "float64")
+    kind = np.result_type(dtype, "c8") if complex_ else np.dtype(dtype)
+    for size in sizes:
+        given = fx.asarray((x * size).astype(kind))
+        want = _in_order(np.linalg.eigvals(given.numpy().astype("complex128") / size))
+        tolerance = 1e-12 if dtype == "float64" else 3e-4 if size == 1e-40 else 1e-5
+        for f in (
+            fx.linalg.eigvals, lambda x: fx.linalg.eig(x)[0], fx.jit(fx.linalg.eigvals),
+            fx.vmap(fx.linalg.eigvals),
+        ):  # fmt: skip
+            got = _in_order(f(given).numpy().astype("complex128") / size)
+            np.testing.assert_allclose(got, want, atol=tolerance * 10)
+        w, v = fx.linalg.eig(given)
+        unit = given.numpy().astype("complex128") / size
+        left = unit @ v.numpy()
+        right = v.numpy() * (w.numpy().astype("complex128") / size)[:, None]
+        np.testing.assert_allclose(left, right, atol=tolerance * 10)
