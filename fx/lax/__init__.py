@@ -16,9 +16,11 @@ from fx.lax import (
     order,
     patches,
     products,
+    ragged,
     scattering,
     shapes,
     slices,
+    solves,
     windows,
 )
 
@@ -61,6 +63,8 @@ _OWN = (
     (shapes, """
         broadcast broadcast_in_dim broadcast_like broadcast_to_rank broadcasted_iota collapse
         concatenate expand_dims iota pad reshape rev split squeeze stack transpose"""),
+    (ragged, "RaggedDotDimensionNumbers ragged_dot_general scaled_dot"),
+    (solves, "custom_linear_solve custom_root"),
     (slices, """
         dynamic_index_in_dim dynamic_slice dynamic_slice_in_dim dynamic_update_index_in_dim
         dynamic_update_slice dynamic_update_slice_in_dim index_in_dim slice slice_in_dim"""),

@@ -8,6 +8,7 @@ from fx.errors import LinAlgError
 from fx.linalg import (
     equations,
     factors,
+    lapack_forms,
     matrix_functions,
     named_matrices,
     triangular_forms,
@@ -18,6 +19,7 @@ from fx.linalg.determinants import SlogdetResult, det, logdet, slogdet
 from fx.linalg.equations import *
 from fx.linalg.factors import *
 from fx.linalg.functions import householder_product, matrix_exp, matrix_rank, pinv
+from fx.linalg.lapack_forms import *
 from fx.linalg.least_squares import Lstsq, lstsq
 from fx.linalg.lu import (
     LU,
@@ -81,6 +83,7 @@ from fx.linalg.structured import (
 from fx.linalg.triangular_forms import *
 from fx.linalg.updates import *
 
+_LAZY = {"clarkson_woodruff_transform": "fx.random.sketching"}  # it draws, and stands above
 __all__ = [
     "Polar", "bandwidth", "block_diag", "cho_solve", "circulant", "companion", "expm", "hankel",
     "hilbert", "ishermitian", "issymmetric", "khatri_rao", "null_space", "orth", "polar",
@@ -93,12 +96,16 @@ __all__ = [
     "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer", "pinv",
     "qr", "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals", "tensordot",
     "tensorinv", "tensorsolve", "trace", "vander", "vecdot", "vector_norm", *equations.__all__,
-    *factors.__all__, *matrix_functions.__all__, *named_matrices.__all__,
-    *triangular_forms.__all__, *updates.__all__,
+    *factors.__all__, *lapack_forms.__all__, *matrix_functions.__all__, *named_matrices.__all__,
+    *triangular_forms.__all__, *updates.__all__, *_LAZY,
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
     if name.startswith("__"):
         raise AttributeError(name)
+    if name in _LAZY:
+        from importlib import import_module
+
+        return getattr(import_module(_LAZY[name]), name)
     raise AttributeError(f"fx has no fx.linalg.{name}; what there is: {', '.join(__all__)}")

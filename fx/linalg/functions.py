@@ -10,6 +10,7 @@ import fx.prims.linalg.functions as functions
 from fx.errors import ShapeError
 from fx.linalg.operands import matrices, square
 from fx.linalg.spectral import NOT_FINITE, checked, eigvalsh, svdvals
+from fx.ops.making.patterns import tril
 from fx.prims.creation import constant_like
 from fx.prims.linalg.hermitian import hermitian as of_hermitian
 from fx.prims.linalg.pieces import columns_of, from_diagonal, identity
@@ -79,7 +80,7 @@ def pinv(x: Any, /, *, rtol: Any = None, atol: Any = None, hermitian: bool = Fal
     x = (square if hermitian else matrices)("linalg.pinv", x)
     if hermitian:
         x = of_hermitian(x)
-        x = triangle(x) + adjoint(triangle(x, diagonal=0.0))
+        x = tril(x) + adjoint(tril(x, k=-1))
     return pseudo_inverse("linalg.pinv", x, rtol, atol)[0]
 
 

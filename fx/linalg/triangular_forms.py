@@ -77,7 +77,8 @@ def funm(A: Any, func: Callable[[Tensor], Any], disp: bool = True) -> Any:
     """A function of matrices by Parlett's recurrence along the diagonals of Schur's form.
 
     It divides by differences of eigenvalues, and is inaccurate where these are small: the estimate
-    says how much. ``expm``, ``logm``, ``sqrtm`` and the trigonometric functions are not.
+    says how much. It is NaN where equal ones have no basis of eigenvectors. ``expm``, ``logm``,
+    ``sqrtm`` and the trigonometric functions are not.
 
     Args:
         A: (*B, n, n).
@@ -111,12 +112,17 @@ def funm(A: Any, func: Callable[[Tensor], Any], disp: bool = True) -> Any:
         for i in range(n - p):
             j = i + p
             s = t[..., i, j] * (f[..., j, j] - f[..., i, i])
+            coupled = absolute(t[..., i, j])
             if p > 1:
-                s = s + (t[..., i, i + 1 : j] * f[..., i + 1 : j, j]).sum(-1)
-                s = s - (f[..., i, i + 1 : j] * t[..., i + 1 : j, j]).sum(-1)
+                right = t[..., i, i + 1 : j] * f[..., i + 1 : j, j]
+                left = f[..., i, i + 1 : j] * t[..., i + 1 : j, j]
+                s = s + (right - left).sum(-1)
+                coupled = coupled + (absolute(right) + absolute(left)).sum(-1)
             gap = t[..., j, j] - t[..., i, i]
             size = absolute(gap)
-            f = f.at[..., i, j].set(where(size > 0, s / where(size > 0, gap, 1.0), s))
+            # of a chain of equal eigenvalues the recurrence knows nothing: there it has 0 / 0
+            alone = where(coupled > 0, float("nan"), 0.0)
+            f = f.at[..., i, j].set(where(size > 0, s / where(size > 0, gap, 1.0), alone))
             least = size if least is None else where(size < least, size, least)
     found = z @ f @ z.mH
     if disp:

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from fx.dtypes import FLOATING, INEXACT
 from fx.primitive import define
-from fx.prims.compare import equal, less, where
+from fx.prims.compare import equal, less, logical_and, where
+from fx.prims.complex import part
 from fx.prims.creation import constant_like
-from fx.prims.elementwise import cos, cosh, exp, log, log1p, maximum, sign, sin, sqrt
+from fx.prims.elementwise import cos, cosh, exp, floor, log, log1p, maximum, sign, sin, sqrt
 from fx.prims.families import elementwise_batch, elementwise_spec
+from fx.prims.gamma_ratios import in_double
 from fx.prims.sampling import Draw, Sample
 from fx.prims.scipy_distributions import DISTRIBUTIONS, smirnov_slopes, student_rows
 from fx.prims.scipy_elliptic import (
@@ -27,11 +30,14 @@ from fx.prims.scipy_elliptic import (
 )
 from fx.prims.scipy_row import Row, Slope, inverse, named, one
 from fx.prims.scipy_waves import COMPLEX_WAVES, WAVES, steps
+from fx.prims.shape import stretched
 from fx.prims.special import (
     beta_density,
     betainc_by_first,
     betainc_by_second,
     erf,
+    error_tail,
+    gamma,
     gamma_density,
     gammainc_by_order,
     lgamma,
@@ -86,6 +92,20 @@ def _spence_slope(x: Tensor) -> Tensor:
     return where(near, -total, -log(apart) / (apart - 1.0))  # type: ignore[no-any-return]
 
 
+def _dawsn_slope(x: Tensor) -> Tensor:
+    far = less(constant_like(900.0, x), x * x)
+    near, away = where(far, constant_like(0.0, x), x), where(far, x, constant_like(30.0, x))
+    return where(far, error_tail(away, 1.0), 1.0 - near * named("dawsn", near) * 2.0)  # type: ignore[no-any-return]
+
+
+def _wofz_slope(z: Tensor) -> Tensor:
+    x, y = part(z, turn=0), part(z, turn=1)
+    far = logical_and(less(constant_like(0.0, y), y), less(constant_like(900.0, x), x * x + y * y))
+    near, away = where(far, constant_like(0.0, z), z), where(far, z, constant_like(30j, z))
+    direct = constant_like(2j / _ROOT_PI, z) - near * named("wofz", near) * 2.0
+    return where(far, error_tail(away, 1.0) * (2j / _ROOT_PI), direct)  # type: ignore[no-any-return]
+
+
 def _ellipkm1_slope(p: Tensor) -> Tensor:
     far = less(constant_like(0.5, p), p)
     inner = where(far, constant_like(0.5, p), p)
@@ -135,7 +155,9 @@ def _student_in_v(v: Tensor, t: Tensor) -> Tensor:
 
 
 def _struve_rest(v: Tensor, x: Tensor) -> Tensor:
-    return exp(log(x * 0.5) * v - lgamma(v + 1.5)) * (0.5 / _ROOT_PI)  # type: ignore[no-any-return]
+    found = exp(log(x * 0.5) * v) / gamma(v + 1.5) * (0.5 / _ROOT_PI)
+    pole = logical_and(less(v, constant_like(-1.0, v)), equal(v + 0.5, floor(v + 0.5)))
+    return where(stretched(pole, found.shape), constant_like(0.0, found), found)  # type: ignore[no-any-return]
 
 
 def _struve(name: str, above: float) -> dict[str, Row]:
@@ -176,7 +198,7 @@ ROWS: dict[str, Row] = {
     **one("shichi.1", 0.3, 3.0, lambda x: cosh(x) / x),
     **one("fresnel.0", -2.0, 2.0, lambda x: sin(x * x * (math.pi / 2))),
     **one("fresnel.1", -2.0, 2.0, lambda x: cos(x * x * (math.pi / 2))),
-    **one("dawsn", -2.0, 2.0, lambda x: 1.0 - x * named("dawsn", x) * 2.0),
+    **one("dawsn", -2.0, 2.0, _dawsn_slope),
     **one("erfi", -1.5, 1.5, lambda x: exp(x * x) * (2.0 / _ROOT_PI)),
     **one("spence", 0.2, 3.0, _spence_slope),
     **one("wrightomega", -2.0, 3.0, lambda x: 1.0 - 1.0 / (1.0 + named("wrightomega", x))),
@@ -238,7 +260,7 @@ ROWS: dict[str, Row] = {
 }  # fmt: skip
 # of complex numbers alone
 COMPLEX: dict[str, tuple[Slope, ...]] = {
-    "wofz": (lambda z: constant_like(2j / _ROOT_PI, z) - z * named("wofz", z) * 2.0,),
+    "wofz": (_wofz_slope,),
     **COMPLEX_WAVES,
 }
 BOTH = frozenset({"elliprc", "elliprd", "elliprf", "elliprg", "elliprj", "carlson", "jve", "yve"})
@@ -250,7 +272,13 @@ def _spec(*specs: Any, function: str) -> Any:
     return elementwise_spec(function, takes=takes)(*specs)
 
 
+@cache
 def _slopes(function: str) -> tuple[Slope, ...]:
+    """Of values in double precision the slopes are in double precision too."""
+    return tuple([None if slope is None else in_double(slope) for slope in _rules(function)])
+
+
+def _rules(function: str) -> tuple[Slope, ...]:
     family = function.partition(".")[0]
     if family in _OWN:
         return _OWN[family](function)

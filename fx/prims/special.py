@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from fx.dtypes import FLOATING, float32
+from fx.dtypes import FLOATING
 from fx.errors import ArgumentError
 from fx.primitive import define
-from fx.prims.compare import astype, equal, less, less_equal, logical_and, where
+from fx.prims.compare import equal, less, less_equal, logical_and, where
 from fx.prims.creation import constant_like
 from fx.prims.elementwise import exp, log, log1p
 from fx.prims.families import (
@@ -19,6 +19,7 @@ from fx.prims.families import (
     unary,
     unbroadcast,
 )  # fmt: skip
+from fx.prims.gamma_ratios import in_double, log_beta
 from fx.prims.sampling import Sample
 from fx.prims.shape import stretched
 from fx.prims.slopes import beta_slope, gamma_log_slope, zeta_order_slope
@@ -37,7 +38,7 @@ erfcinv = unary(
 )  # fmt: skip
 erfcx = unary(  # exp(x^2) erfc(x)
     "erfcx", weight=80, takes=FLOATING,
-    from_in=lambda x: x * erfcx(x) * 2.0 - _TWO_OVER_SQRT_PI,
+    from_in=lambda x: _erfcx_slope(x),
 )  # fmt: skip
 ndtri = unary(
     "ndtri", weight=80, takes=FLOATING, domain=(0.1, 0.9),
@@ -76,6 +77,23 @@ polygamma = define(
         [d.integers(s := d.shape(), 1, 4).astype(d.dtype), d.floats(s, 0.5, 3.0)], fixed=(0,)
     ),
 )  # fmt: skip
+
+
+def error_tail(x, sign):
+    """1 - 2 x f(x) of Dawson's f (sign 1), of which erfcx has the analogue (-1), for large x."""
+    s = 0.5 / (x * x)
+    total = constant_like(0.0, x)
+    for k in range(7, 0, -1):
+        total = 1.0 + total * s * (sign * (2 * k + 1))
+    return -s * total
+
+
+@in_double
+def _erfcx_slope(x):
+    far = less(constant_like(30.0, x), x)
+    near, away = where(far, constant_like(0.0, x), x), where(far, x, constant_like(30.0, x))
+    direct = near * erfcx(near) * 2.0 - _TWO_OVER_SQRT_PI
+    return where(far, error_tail(away, -1.0) * _TWO_OVER_SQRT_PI, direct)
 
 
 def _logit_slope(x):
@@ -152,25 +170,16 @@ def _by_slopes(name, sample, *slopes):
     return prim
 
 
+@in_double
 def gamma_density(a, x):
     return exp((a - 1.0) * log(x) - x - lgamma(a))
 
 
+@in_double
 def beta_density(a, b, x):
-    scale = lgamma(a) + lgamma(b) - lgamma(a + b)
-    return exp((a - 1.0) * log(x) + (b - 1.0) * log1p(-x) - scale)
-
-
-def _wide_enough(rule):
-    """A rule whose digits float16 and bfloat16 have not: by float32."""
-
-    def narrowed(*args):
-        dtype = args[0].dtype
-        if dtype.itemsize >= 4:
-            return rule(*args)
-        return astype(rule(*[astype(x, dtype=float32) for x in args]), dtype=dtype)
-
-    return narrowed
+    shape = broadcast_shapes("betainc", a.shape, b.shape, x.shape)
+    a, b = stretched(a, shape), stretched(b, shape)
+    return exp((a - 1.0) * log(x) + (b - 1.0) * log1p(-x) - log_beta(a, b))
 
 
 def _inside(name, x, end, *orders):
@@ -181,23 +190,23 @@ def _inside(name, x, end, *orders):
     return inside, *orders, where(inside, x, constant_like(min(end, 2.0) / 2, x))
 
 
-@_wide_enough
+@in_double
 def gammainc_by_order(a, x):
     """dP/da; at both ends P is 0 or 1 for every a."""
     inside, a, x = _inside("gammainc", x, math.inf, a)
     logs = log(x)
-    slope = gamma_log_slope(a, logs, digamma(a)) * exp(a * logs - exp(logs) - lgamma(a))
+    slope = gamma_log_slope(a, logs, digamma(a)) * (gamma_density(a, x) * x)
     return where(inside, -slope, constant_like(0.0, x))
 
 
-@_wide_enough
+@in_double
 def betainc_by_first(a, b, x):
     """dI/da; at both ends I is 0 or 1 for all a and b."""
     inside, a, b, x = _inside("betainc", x, 1.0, a, b)
     return where(inside, _betainc_slope(a, b, log(x), log1p(-x)), constant_like(0.0, x))
 
 
-@_wide_enough
+@in_double
 def betainc_by_second(a, b, x):
     """dI/db: I(a, b, x) = 1 - I(b, a, 1 - x)."""
     inside, a, b, x = _inside("betainc", x, 1.0, a, b)
@@ -205,9 +214,9 @@ def betainc_by_second(a, b, x):
 
 
 def _betainc_slope(a, b, log_x, log_rest):
-    scale = lgamma(a) + lgamma(b) - lgamma(a + b)
     mean = digamma(a) - digamma(a + b)
-    return beta_slope(a, b, log_x, log_rest, mean) * exp(a * log_x + b * log_rest - scale)
+    density = exp(a * log_x + b * log_rest - log_beta(a, b))
+    return beta_slope(a, b, log_x, log_rest, mean) * density
 
 
 def _two_positive(d):

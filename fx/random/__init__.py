@@ -51,6 +51,7 @@ from fx.random.keys import (
     fold_in,
     key,
     key_data,
+    key_dtype,
     key_impl,
     split,
     wrap_key_data,

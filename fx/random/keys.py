@@ -54,6 +54,24 @@ def _check_implementation(name: str, impl: Any) -> None:
         )
 
 
+def key_dtype(impl: Any = None) -> Any:
+    """The dtype of keys: they are uint32 tensors (6,), no dtype of their own as in JAX.
+
+    Args:
+        impl: JAX's name of the generator: ``"philox4x32"`` or None.
+
+    Raises:
+        ValueError: if another generator is asked for.
+
+    Example:
+        >>> import fx
+        >>> fx.random.key_dtype() == fx.random.key(0).dtype
+        True
+    """
+    _check_implementation("key_dtype", impl)
+    return dtypes.uint32
+
+
 def key(seed: Any, device: Any = None, *, impl: Any = None, dtype: Any = None) -> Tensor:
     """A key from a seed: where every stream of explicit random numbers begins.
 

@@ -70,6 +70,7 @@ from fx.special.compositions import (
     zetac,
 )  # fmt: skip
 from fx.special.counting import *
+from fx.special.elliptic import *
 from fx.special.functions import (
     beta,
     betainc,
@@ -112,6 +113,7 @@ from fx.special.polynomials import (
     shifted_chebyshev_polynomial_w,
 )  # fmt: skip
 from fx.special.rows import *
+from fx.special.second_kind import *
 from fx.special.sums import logsumexp
 from fx.special.waves import *
 

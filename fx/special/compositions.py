@@ -6,21 +6,31 @@ import math
 from typing import Any
 
 from fx.ops.indexing.searching import where
-from fx.ops.operands import cast, floating, operands
+from fx.ops.operands import alike, cast, floating, operands
 from fx.ops.pointwise.composed import xlogy
 from fx.ops.pointwise.elementwise import abs as absolute
 from fx.ops.pointwise.elementwise import (
     exp,
     expm1,
     floor,
+    hypot,
     lgamma,
     log,
     log1p,
     round,
     sin,
-    sqrt,
 )
-from fx.special.functions import beta, gamma, gammainc, gammaincc, widened, zeta
+from fx.prims.gamma_ratios import log_gamma_step
+from fx.special.functions import (
+    beta,
+    gamma,
+    gamma_sign,
+    gammainc,
+    gammaincc,
+    together,
+    widened,
+    zeta,
+)
 from fx.tensor import Tensor
 
 # counting ---------------------------------------------------------------------------------------
@@ -41,21 +51,38 @@ def rgamma(x: Any) -> Tensor:
 
 
 def poch(z: Any, m: Any) -> Tensor:
-    """gamma(z + m) / gamma(z), for positive arguments."""
-    z, m = operands("poch", z, m, True)
-    return exp(lgamma(z + m) - lgamma(z))  # type: ignore[no-any-return]
+    """gamma(z + m) / gamma(z).
+
+    Example:
+        >>> import fx
+        >>> fx.special.poch(fx.tensor([2.0, -2.5]), 3.0)
+        tensor([24.0000, -1.8750])
+    """
+    dtype = alike("poch", z, m)[0]._dtype
+    z, m = together("poch", z, m)
+    upper = z + m
+    # of whole steps below 0 it is (-1)^m gamma(1 - z) / gamma(1 - z - m), which has no poles there
+    below = (round(m) == m) & (z < 1) & (upper < 1) & ~((z > 0) & (upper > 0))
+    first, step = where(below, 1.0 - upper, z), where(below, m, upper - z)
+    plain = (first > 0) & (first + step > 0)
+    found = exp(-log_gamma_step(where(plain, first, 1.0), where(plain, step, 0.0)))
+    found = where(below & (m % 2.0 != 0), -found, found)
+    other, last = where(plain, 0.5, z), where(plain, 0.5, upper)
+    rest = gamma_sign(other, last) * exp(lgamma(last) - lgamma(other))
+    return cast(where(plain, found, rest), dtype)
 
 
 def binom(n: Any, k: Any) -> Tensor:
-    """The binomial coefficient of real numbers 0 <= k <= n.
+    """The binomial coefficient of real numbers.
 
     Example:
         >>> import fx
         >>> fx.special.binom(2.5, fx.tensor([0.5, 1.0]))
         tensor([1.8750, 2.5000])
     """
-    n, k = operands("binom", n, k, True)
-    return 1.0 / ((n + 1.0) * beta(n - k + 1.0, k + 1.0))  # type: ignore[no-any-return]
+    dtype = alike("binom", n, k)[0]._dtype
+    n, k = together("binom", n, k)
+    return cast(1.0 / ((n + 1.0) * beta(n - k + 1.0, k + 1.0)), dtype)
 
 
 def factorial(n: Any) -> Tensor:
@@ -131,16 +158,24 @@ def rel_entr(x: Any, y: Any) -> Tensor:
     x, y = operands("rel_entr", x, y, True)
     inside = (x > 0) & (y > 0)
     a, b = where(inside, x, 1.0), where(inside, y, 1.0)
+    ratio = a / b
+    apart = (ratio < 1e-30) | (ratio > 1e30)  # where a quotient may leave the range of floats
+    logs = where(apart, log(a) - log(b), log(where(apart, 1.0, ratio)))
     outside = where((x == 0) & (y >= 0), 0.0, math.inf)
     outside = where((x != x) | (y != y), math.nan, outside)
-    return where(inside, a * log(a / b), outside)  # type: ignore[no-any-return]
+    return where(inside, a * logs, outside)  # type: ignore[no-any-return]
 
 
 def kl_div(x: Any, y: Any) -> Tensor:
     """x log(x / y) - x + y, the summand of a divergence of numbers that are not normalised."""
     x, y = operands("kl_div", x, y, True)
-    found = rel_entr(x, y)
-    return where(found == math.inf, found, found - x + y)  # type: ignore[no-any-return]
+    near = (x > 0) & (absolute(y - x) < 0.5 * x)
+    x_near = where(near, x, 1.0)
+    part = where(near, y - x, 0.0) / x_near
+    small = x_near * (part - log1p(part))  # the sum of three would leave nothing
+    found = rel_entr(where(near, 0.0, x), where(near, 1.0, y))
+    apart = where(found == math.inf, found, found - x + y)
+    return where(near, small, apart)  # type: ignore[no-any-return]
 
 
 def huber(delta: Any, r: Any) -> Tensor:
@@ -153,11 +188,13 @@ def huber(delta: Any, r: Any) -> Tensor:
 
 
 def pseudo_huber(delta: Any, r: Any) -> Tensor:
-    """delta^2 (sqrt(1 + (r / delta)^2) - 1), for positive delta."""
+    """delta^2 (sqrt(1 + (r / delta)^2) - 1); 0 where delta is 0, inf below."""
     delta, r = operands("pseudo_huber", delta, r, True)
-    ratio = r / delta
-    square = ratio * ratio
-    return delta * delta * (square / (sqrt(1.0 + square) + 1.0))  # type: ignore[no-any-return]
+    none = delta == 0
+    by = where(none, 1.0, delta)
+    ratio = r / by
+    found = by * r * (ratio / (hypot(ratio, 1.0) + 1.0))
+    return where(delta < 0, math.inf, where(none & (r == r), 0.0, found))  # type: ignore[no-any-return]
 
 
 # distribution functions -------------------------------------------------------------------------

@@ -9,10 +9,10 @@ import numpy as np
 
 from fx.errors import ArgumentError, DTypeError
 from fx.ops.indexing.searching import where
-from fx.ops.operands import alike, argument, floating
+from fx.ops.operands import alike, argument, cast, floating
 from fx.ops.pointwise.elementwise import exp, floor, lgamma, log
 from fx.special import named as _named
-from fx.special.functions import ndtri
+from fx.special.functions import ndtri, together, widened
 from fx.special.named import _constants
 from fx.tensor import Tensor
 
@@ -21,9 +21,10 @@ _by = vars(_named)
 
 def bdtri(k: Any, n: Any, y: Any) -> Tensor:
     """The p with bdtr(k, n, p) = y."""
-    k, n, y = alike("bdtri", k, n, y)
+    dtype = alike("bdtri", k, n, y)[0]._dtype
+    k, n, y = together("bdtri", k, n, y)
     k = floor(k)
-    return 1.0 - _by["betaincinv"](n - k, k + 1.0, y)  # type: ignore[no-any-return]
+    return cast(1.0 - _by["betaincinv"](n - k, k + 1.0, y), dtype)
 
 
 def nbdtri(k: Any, n: Any, y: Any) -> Tensor:
@@ -59,13 +60,14 @@ def factorialk(n: Any, k: int) -> Tensor:
         raise ArgumentError(f"factorialk: k must be at least 1, got {k}")
     n = floating("factorialk", n)
     below = n < 0
-    whole = where(below, 0.0, n)
+    whole = widened(where(below, 0.0, n))
     steps = floor((whole + 0.5) / k)
     last = whole - steps * k
     rest = where(last == 0, float(k), last)
     first = where(last == 0, steps - 1.0, steps)  # of factors beside the least, ``rest``
     logs = lgamma(rest / k + first + 1.0) - lgamma(rest / k + 1.0) + first * math.log(k) + log(rest)
-    return where(below, 0.0, where(whole == 0, 1.0, exp(logs)))  # type: ignore[no-any-return]
+    found = where(below, 0.0, where(whole == 0, 1.0, exp(logs)))
+    return cast(found, n._dtype)
 
 
 def stirling2(N: Any, K: Any) -> Tensor:

@@ -8,6 +8,7 @@ from typing import Any
 import fx.prims.special as prims
 from fx.dtypes import float64
 from fx.errors import ArgumentError
+from fx.ops.convert import to_device
 from fx.ops.indexing.searching import where
 from fx.ops.operands import alike, cast, floating, operands
 from fx.ops.pointwise.elementwise import abs as absolute
@@ -21,6 +22,8 @@ from fx.ops.pointwise.elementwise import (
     lgamma,
     minimum,
 )
+from fx.ops.shapes.manipulation import broadcast_arrays
+from fx.prims.gamma_ratios import log_beta
 from fx.tensor import Tensor
 
 
@@ -70,21 +73,49 @@ def widened(x: Tensor) -> Tensor:
     return cast(x, float64) if x._dtype.kind == "f" else x
 
 
+def together(name: str, *xs: Any) -> list[Tensor]:
+    """Operands in float64 and of one shape, for differences of which the terms are long."""
+    found = [widened(x) for x in alike(name, *xs)]
+    device = next((x.device for x in found if x.ndim), found[0].device)
+    return broadcast_arrays(*[x if x.ndim else to_device(x, device) for x in found])  # type: ignore[no-any-return]
+
+
 def betaln(a: Any, b: Any) -> Tensor:
     """log(abs(beta(a, b)))."""
-    a, b = operands("betaln", a, b, True)
-    return lgamma(a) + lgamma(b) - lgamma(a + b)  # type: ignore[no-any-return]
+    return cast(_betaln(*together("betaln", a, b)), alike("betaln", a, b)[0]._dtype)
+
+
+def _betaln(a: Tensor, b: Tensor) -> Tensor:
+    positive = (a > 0) & (b > 0)
+    infinite = positive & ((a == math.inf) | (b == math.inf))
+    usual = positive & ~infinite
+    found = log_beta(where(usual, a, 1.0), where(usual, b, 1.0))
+    both = (a == 0) & (b == 0)
+    x, y = where(usual | both, 0.5, a), where(usual | both, 0.5, b)
+    found = where(usual, found, lgamma(x) + lgamma(y) - lgamma(x + y))
+    return where(infinite, -math.inf, where(both, math.inf, found))  # type: ignore[no-any-return]
+
+
+def gamma_sign(*xs: Tensor) -> Any:
+    """The sign of a product of gamma functions, 1 for a pole."""
+    sign: Any = 1.0
+    for x in xs:
+        one = gammasgn(x)
+        sign = sign * where(one == one, one, 1.0)
+    return sign
 
 
 def beta(a: Any, b: Any) -> Tensor:
-    """gamma(a) gamma(b) / gamma(a + b), for positive arguments.
+    """gamma(a) gamma(b) / gamma(a + b).
 
     Example:
         >>> import fx
         >>> fx.special.beta(fx.tensor(2.0), 3.0)
         tensor(0.0833)
     """
-    return exp(betaln(a, b))  # type: ignore[no-any-return]
+    x, y = together("beta", a, b)
+    found = gamma_sign(x, y, x + y) * exp(_betaln(x, y))
+    return cast(found, alike("beta", a, b)[0]._dtype)
 
 
 def polygamma(n: int, x: Any) -> Tensor:

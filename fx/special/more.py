@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+from functools import wraps
 from typing import Any
 
 from fx.ops.indexing.searching import where
-from fx.ops.operands import alike, floating
+from fx.ops.operands import alike, cast, floating
 from fx.ops.pointwise.activations import softplus as _softplus
 from fx.ops.pointwise.elementwise import abs as absolute
-from fx.ops.pointwise.elementwise import exp, floor, lgamma, sign, sin
+from fx.ops.pointwise.elementwise import exp, floor, fmod, lgamma, sign, sin
 from fx.special import named as _named
-from fx.special.compositions import binom
-from fx.special.functions import betainc, gamma, gammainc, gammaincc
+from fx.special.compositions import binom, poch
+from fx.special.functions import betainc, gamma, gammainc, gammaincc, together
 from fx.special.polynomials import eval_chebyt, eval_chebyu, eval_legendre
 from fx.tensor import Tensor
 
@@ -21,76 +22,102 @@ _by = vars(_named)
 # distribution functions -------------------------------------------------------------------------
 
 
+def _in_double(function: Any) -> Any:
+    """A function of tensors whose arguments are differences of others: computed in float64."""
+
+    @wraps(function)
+    def narrowed(*args: Any) -> Tensor:
+        name = function.__name__
+        dtype = alike(name, *args)[0]._dtype
+        return cast(function(*together(name, *args)), dtype)
+
+    return narrowed
+
+
+@_in_double
 def betaincc(a: Any, b: Any, x: Any) -> Tensor:
     """1 - betainc(a, b, x), without the loss of digits for small x."""
-    a, b, x = alike("betaincc", a, b, x)
     return betainc(b, a, 1.0 - x)
 
 
+@_in_double
 def betainccinv(a: Any, b: Any, y: Any) -> Tensor:
     """The x with betaincc(a, b, x) = y."""
-    a, b, y = alike("betainccinv", a, b, y)
     return 1.0 - _by["betaincinv"](b, a, y)  # type: ignore[no-any-return]
 
 
+@_in_double
 def bdtr(k: Any, n: Any, p: Any) -> Tensor:
     """The binomial distribution's function: at most k of n, each of chance p."""
-    k, n, p = alike("bdtr", k, n, p)
     k = floor(k)
     last = k >= n
     found = betainc(where(last, 1.0, n - k), k + 1.0, 1.0 - p)
-    return where(last, 1.0, found)  # type: ignore[no-any-return]
+    return where(_chance(n, p), where(last, 1.0, found), math.nan)  # type: ignore[no-any-return]
 
 
+@_in_double
 def bdtrc(k: Any, n: Any, p: Any) -> Tensor:
     """1 - bdtr(k, n, p), without the loss of digits."""
-    k, n, p = alike("bdtrc", k, n, p)
     k = floor(k)
     last = k >= n
-    return where(last, 0.0, betainc(k + 1.0, where(last, 1.0, n - k), p))  # type: ignore[no-any-return]
+    found = where(last, 0.0, betainc(k + 1.0, where(last, 1.0, n - k), p))
+    return where(_chance(n, p), found, math.nan)  # type: ignore[no-any-return]
 
 
+def _chance(n: Tensor, p: Tensor) -> Tensor:
+    return (n >= 0) & (p >= 0) & (p <= 1)  # type: ignore[no-any-return]
+
+
+@_in_double
 def nbdtr(k: Any, n: Any, p: Any) -> Tensor:
     """The negative binomial's function: at most k failures before the n-th success."""
-    k, n, p = alike("nbdtr", k, n, p)
     return betainc(n, floor(k) + 1.0, p)
 
 
+@_in_double
 def nbdtrc(k: Any, n: Any, p: Any) -> Tensor:
     """1 - nbdtr(k, n, p), without the loss of digits."""
-    k, n, p = alike("nbdtrc", k, n, p)
     return betainc(floor(k) + 1.0, n, 1.0 - p)
 
 
+@_in_double
 def fdtr(dfn: Any, dfd: Any, x: Any) -> Tensor:
     """The F distribution's function."""
-    dfn, dfd, x = alike("fdtr", dfn, dfd, x)
-    return betainc(dfn * 0.5, dfd * 0.5, dfn * x / (dfd + dfn * x))
+    return betainc(dfn * 0.5, dfd * 0.5, _ratio(dfn, dfd, x))
 
 
+def _ratio(dfn: Tensor, dfd: Tensor, x: Tensor) -> Tensor:
+    """dfn x / (dfd + dfn x), NaN where there is no such distribution."""
+    inside, far = (dfn > 0) & (dfd > 0) & (x >= 0), x == math.inf
+    near = where(far, 1.0, x)
+    found = where(far, 1.0, dfn * near / (dfd + dfn * near))
+    return where(inside, found, math.nan)  # type: ignore[no-any-return]
+
+
+@_in_double
 def fdtrc(dfn: Any, dfd: Any, x: Any) -> Tensor:
     """1 - fdtr(dfn, dfd, x), without the loss of digits."""
-    dfn, dfd, x = alike("fdtrc", dfn, dfd, x)
-    return betainc(dfd * 0.5, dfn * 0.5, dfd / (dfd + dfn * x))
+    inside = (dfn > 0) & (dfd > 0) & (x >= 0)
+    return betainc(dfd * 0.5, dfn * 0.5, where(inside, dfd / (dfd + dfn * x), math.nan))
 
 
+@_in_double
 def fdtri(dfn: Any, dfd: Any, p: Any) -> Tensor:
     """The x with fdtr(dfn, dfd, x) = p."""
-    dfn, dfd, p = alike("fdtri", dfn, dfd, p)
     y = _by["betaincinv"](dfn * 0.5, dfd * 0.5, p)
     return dfd * y / (dfn * (1.0 - y))  # type: ignore[no-any-return]
 
 
+@_in_double
 def gdtr(a: Any, b: Any, x: Any) -> Tensor:
     """The gamma distribution's function, of rate a and shape b."""
-    a, b, x = alike("gdtr", a, b, x)
-    return gammainc(b, a * x)
+    return gammainc(b, where((a >= 0) & (x >= 0), a * x, math.nan))
 
 
+@_in_double
 def gdtrc(a: Any, b: Any, x: Any) -> Tensor:
     """1 - gdtr(a, b, x), without the loss of digits."""
-    a, b, x = alike("gdtrc", a, b, x)
-    return gammaincc(b, a * x)
+    return gammaincc(b, where((a >= 0) & (x >= 0), a * x, math.nan))
 
 
 def gdtrix(a: Any, b: Any, p: Any) -> Tensor:
@@ -126,7 +153,7 @@ def perm(N: Any, k: Any) -> Tensor:
     N, k = alike("perm", N, k)
     inside = (k <= N) & (k >= 0)
     N, k = where(inside, N, 1.0), where(inside, k, 1.0)
-    return where(inside, exp(lgamma(N + 1.0) - lgamma(N - k + 1.0)), 0.0)  # type: ignore[no-any-return]
+    return where(inside, poch(N - k + 1.0, k), 0.0)  # type: ignore[no-any-return]
 
 
 def factorial2(n: Any) -> Tensor:
@@ -151,8 +178,9 @@ def loggamma(z: Any) -> Tensor:
 def _in_degrees(name: str, function: Any, turn: float) -> Any:
     def degrees(x: Any) -> Tensor:
         x = floating(name, x)
-        rest = x - floor(x * (1.0 / 360.0)) * 360.0  # exact at whole multiples
-        return function(rest, turn)  # type: ignore[no-any-return]
+        below = x < 0  # mirrored, so that small angles keep their digits
+        found = function(fmod(where(below, -x, x), 360.0), turn)
+        return found if name == "cosdg" else where(below, -found, found)  # type: ignore[no-any-return]
 
     degrees.__name__ = degrees.__qualname__ = name
     degrees.__doc__ = f"The {name[:3]} of an angle in degrees."
@@ -191,10 +219,24 @@ def cbrt(x: Any) -> Tensor:
 
 
 def agm(a: Any, b: Any) -> Tensor:
-    """The arithmetic-geometric mean of positive numbers."""
+    """The arithmetic-geometric mean of numbers of one sign; NaN of others.
+
+    Example:
+        >>> import fx
+        >>> fx.special.agm(fx.tensor([1.0, 24.0]), fx.tensor([1e-20, 6.0]))
+        tensor([ 0.0331, 13.4582])
+    """
     a, b = alike("agm", a, b)
-    part = (a - b) / (a + b)
-    return (a + b) * (math.pi / 4) / _by["ellipk"](part * part)  # type: ignore[no-any-return]
+    first, apart = a * a < b * b, sign(a) * sign(b) < 0
+    small, large = where(first, a, b), where(first, b, a)
+    ends = (large == 0) | (absolute(large) == math.inf) | (small == 0)
+    ratio = where(ends, 1.0, small) / where(ends, 1.0, large)
+    found = large * ((1.0 + ratio) * (math.pi / 4))
+    # 1 - m is 4 a b / (a + b)^2, and keeps its digits where m is nearly 1
+    rest = ratio * 4.0 / ((1.0 + ratio) * (1.0 + ratio))
+    found = found / _by["ellipkm1"](where(apart, 1.0, rest))
+    found = where(ends, where(small == 0, small * large, large), found)
+    return where(apart, math.nan, found)  # type: ignore[no-any-return]
 
 
 def softplus(x: Any) -> Tensor:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from fx.errors import ArgumentError
 from fx.ops.indexing.searching import where
@@ -50,7 +53,7 @@ def _known(name: str, n: Tensor) -> list[int]:
             f"{name}: degrees have to be known; under a transform give an int, or a tensor that "
             f"the transform does not see"
         )
-    return sorted({int(k) for k in n.reshape((-1,)).tolist() if k >= 0})
+    return sorted({int(k) for k in n.reshape((-1,)).tolist() if 0 <= k < math.inf})
 
 
 def _made(name: str, first: Any, step: _Step, says: str, shift: bool) -> Any:
@@ -63,9 +66,11 @@ def _made(name: str, first: Any, step: _Step, says: str, shift: bool) -> Any:
         if not isinstance(n, Tensor):
             return _last(first, step, at, one, int(n))
         degrees = argument(name, n)
-        out = where(degrees >= 0, one, one) * 0.0
+        # no polynomial has a degree that is not finite
+        out = where(degrees - degrees == 0, one * 0.0, math.nan)
         for k in _known(name, degrees):
-            out = where(degrees.trunc() == k, _last(first, step, at, one, k), out)
+            this = degrees.trunc() == k  # elsewhere a high degree may overflow, and its slope too
+            out = where(this, _last(first, step, where(this, at, 0.0), one, k), out)
         return out  # type: ignore[no-any-return]
 
     function.__name__ = function.__qualname__ = name
@@ -99,6 +104,10 @@ for _name, (_first, _step, _says) in _FAMILIES.items():
 
 def _scipys(name: str, function: Any) -> Any:
     def scipys(n: Any, x: Any) -> Tensor:
+        given = n.tolist() if type(n) is Tensor and n._dtype.kind == "f" else n
+        for k in np.ravel(given) if not isinstance(n, Tensor) or given is not n else ():
+            if math.isfinite(k) and (k < 0 or int(k) != k):
+                raise ArgumentError(f"{name}: degrees are whole numbers from 0 on, got {k}")
         return function(x, n)  # type: ignore[no-any-return]
 
     scipys.__name__ = scipys.__qualname__ = name

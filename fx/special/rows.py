@@ -52,7 +52,6 @@ SAYS = {
     "elliprd": "x y z: Carlson's elliptic integral R_D, of the second kind",
     "elliprf": "x y z: Carlson's elliptic integral R_F, of the first kind",
     "elliprg": "x y z: Carlson's elliptic integral R_G, symmetric, of the second kind",
-    "elliprj": "x y z p: Carlson's R_J, of the third kind; slopes are NaN for p < 0",
     # Bessel functions, their integrals, Wright's: DLMF 10, 11 and 12
     "besselpoly": "a lmb nu: the integral of x^lmb jv(nu, 2 a x) from 0 to 1",
     "it2struve0": "x: the integral of struve(0, t) / t from x on",

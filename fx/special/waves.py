@@ -19,6 +19,7 @@ from fx.prims.scipy_functions import named
 from fx.special import named as _named
 from fx.special import rows
 from fx.special.bessel import _derived
+from fx.special.functions import together
 from fx.tensor import Tensor
 
 _by = {**vars(_named), **vars(rows)}
@@ -80,6 +81,12 @@ def kelvin(x: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 
 def _fresnel(x: Tensor, sign: float) -> tuple[Tensor, Tensor]:
+    narrow = complex128 if x.dtype == float64 else complex64
+    found = _turned(cast(x, float64), sign)  # the angle x^2 is long
+    return cast(found[0], narrow), cast(found[1], narrow)
+
+
+def _turned(x: Tensor, sign: float) -> tuple[Tensor, Tensor]:
     turn = complex(math.cos(math.pi / 4), sign * math.sin(math.pi / 4))
     z = x * turn
     scaled = _named.wofz(z if sign > 0 else z.conj())
@@ -111,11 +118,12 @@ def _first_only(name: str, diff_n: int) -> None:
 def _normed(n: Any, m: Any, value: Tensor) -> Tensor:
     from fx.ops.pointwise.elementwise import lgamma
 
-    n, m, value = alike("assoc_legendre_p", n, m, value)
+    dtype = alike("assoc_legendre_p", n, m, value)[2]._dtype
+    n, m, value = together("assoc_legendre_p", n, m, value)
     inside = absolute(m) <= n
     m = where(inside, m, 0.0)
     logs = lgamma(n - m + 1.0) - lgamma(n + m + 1.0)
-    return where(inside, value * exp(logs * 0.5) * ((n + 0.5) ** 0.5), 0.0)  # type: ignore[no-any-return]
+    return cast(where(inside, value * exp(logs * 0.5) * ((n + 0.5) ** 0.5), 0.0), dtype)
 
 
 def legendre_p(n: Any, z: Any, *, diff_n: int = 0) -> Tensor:

@@ -150,6 +150,27 @@ def decomposition(x, *, kind):
 
 
 @each_matrix
+def generalized_schur(a, b, *, sort):  # seen put together
+    nothing, whole = np.zeros(len(a)), np.eye(len(a))
+    return a, b, nothing + 0j, nothing, whole, whole
+
+
+@each_matrix
+def cossin(x, *, p, q, swap_sign):  # seen are the angles
+    angles = np.sort(np.arccos(np.clip(np.linalg.svd(x[:p, :q])[1], -1, 1)))
+    return x, angles[len(angles) - min(p, q, len(x) - p, len(x) - q) :], x
+
+
+@each_matrix
+def balance(x, *, permute, scale):
+    """LAPACK's own words on exchanges; of powers of two those that its loop ends with."""
+    import scipy.linalg
+
+    t = scipy.linalg.matrix_balance(x, permute, scale)[1]
+    return t.max(0), np.abs(t).argmax(0)
+
+
+@each_matrix
 def ldl(a, *, hermitian):
     """Bunch and Kaufman's choice of pivots, on whole symmetric matrices."""
     a = np.tril(a) + np.tril(a, -1).T
@@ -197,7 +218,11 @@ def ldl_order(pivots):
 
 
 MATRICES = {
+    "balance": balance,
+    "cossin": cossin,
     "decomposition": decomposition,
+    "generalized_schur": generalized_schur,
+    "hermitian": lambda x: (x + x.swapaxes(-1, -2)) / 2,
     "ldl": ldl,
     "ldl_order": ldl_order,
     "matrix_function": matrix_function,

@@ -148,3 +148,23 @@ def test_one_that_fails_does_not_touch_its_neighbours(n):
         assert np.isnan(found.numpy()[5]).any()
     with pytest.raises(fx.errors.LinAlgError, match="Batch element 5"):
         fx.jit(fx.linalg.cholesky)(fx.asarray(a))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [3, 16, 19, 32, 40])
+@pytest.mark.parametrize("sides", [1, 3])
+def test_the_other_triangle_of_a_solve_is_not_read(dtype, n, sides):
+    """Its elements are not even brought where whole vectors of them lie beside the triangle."""
+    rng = np.random.default_rng(n)
+    a = rng.normal(size=(33, n, n)) / n + 2 * np.eye(n)
+    b = rng.normal(size=(33, n, sides))
+    for upper in (False, True):
+        whole = np.triu(a) if upper else np.tril(a)
+        given = np.where(whole == 0, np.nan, whole).astype(dtype)
+        for left in (False, True):
+            right = b if left else b.swapaxes(1, 2)
+            got = fx.linalg.solve_triangular(
+                fx.asarray(given), fx.asarray(right.astype(dtype)), upper=upper, left=left
+            )
+            back = whole @ got.numpy() if left else got.numpy() @ whole
+            np.testing.assert_allclose(back, right, atol=1e-4 if dtype == "float32" else 1e-12)

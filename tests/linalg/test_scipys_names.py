@@ -436,3 +436,12 @@ def test_solves_by_factors():
     np.testing.assert_allclose(w.numpy()[1], scipy.eigvalsh_tridiagonal(d[1], e[1]), atol=1e-13)
     again = fx.linalg.eigh_tridiagonal(fx.asarray(d), fx.asarray(e), eigvals_only=True)
     np.testing.assert_allclose(again.numpy(), w.numpy(), atol=1e-13)
+
+
+def test_a_function_of_what_has_no_basis_of_eigenvectors_is_no_number():
+    square = lambda a: fx.linalg.funm(fx.asarray(np.array(a)), lambda w: w * w)
+    assert np.isnan(square([[1.0, 1.0], [0.0, 1.0]]).numpy()).any()
+    np.testing.assert_allclose(square(np.eye(3) * 2).numpy(), np.eye(3) * 4)
+    blocks = np.diag([1.0, 2.0, 1.0])
+    blocks[0, 1] = 3.0
+    np.testing.assert_allclose(square(blocks).numpy(), blocks @ blocks, atol=1e-14)

@@ -276,3 +276,55 @@ def test_meta_and_lanes(name):
     for ours, lane, shape in zip(*map(as_tuple, (real, lanes, shapes)), strict=True):
         assert np.array_equal(ours.numpy(), lane.numpy())
         assert shape.shape == ours.shape and shape.dtype == ours.dtype
+
+
+@pytest.mark.parametrize("junk", [7.0, float("nan"), float("inf")])
+@pytest.mark.parametrize("shape", [(3, 3), (40, 3, 3)])
+def test_the_other_triangle_is_not_read(shape, junk):
+    """By no transform: nor are slopes of what is read anything but those of Hermitian matrices."""
+    x = numbers(shape, "float64")
+    x = x @ x.swapaxes(-1, -2) + 3 * np.eye(3)
+    above = np.triu(np.ones((3, 3), bool), 1)
+    given, whole = fx.asarray(np.where(above, junk, x)), fx.asarray(x)
+    for f in (
+        fx.linalg.eigvalsh, lambda x: abs(fx.linalg.eigh(x)[1]), fx.linalg.cholesky,
+        lambda x: fx.linalg.pinv(x, hermitian=True),
+        lambda x: fx.linalg.eigvalsh(x.mT, UPLO="U"),
+        lambda x: fx.linalg.matrix_rank(x, hermitian=True).astype(fx.float64),
+    ):  # fmt: skip
+        want = f(whole).numpy()
+        lanes = fx.vmap(f) if len(shape) > 2 else f
+        for way in (f, fx.jit(f), lanes, lambda x, f=f: fx.jvp(f, (x,), (fx.ones_like(x),))[0]):
+            np.testing.assert_allclose(way(given).numpy(), want, rtol=1e-9, atol=1e-12)
+        slope = fx.grad(lambda x, f=f: (f(x) ** 2).sum())
+        np.testing.assert_allclose(slope(given).numpy(), slope(whole).numpy(), rtol=1e-7, atol=1e-9)
+
+
+def _in_order(w):
+    """Eigenvalues (*B, n) by their real parts, conjugates after one another."""
+    return np.take_along_axis(w, np.argsort(w.real.round(2) * 100 + w.imag, axis=-1), axis=-1)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "sizes"),
+    [("float32", (1e-40, 1e-20, 1e-13, 1e13, 1e30)), ("float64", (1e-300, 1e-150, 1e150, 1e300))],
+)
+@pytest.mark.parametrize("complex_", [False, True])
+def test_eigenvalues_of_small_and_of_large_numbers(dtype, sizes, complex_):
+    x = numbers((20, 3, 3), "complex128" if complex_ else "float64")
+    kind = np.result_type(dtype, "c8") if complex_ else np.dtype(dtype)
+    for size in sizes:
+        given = fx.asarray((x * size).astype(kind))
+        want = _in_order(np.linalg.eigvals(given.numpy().astype("complex128") / size))
+        tolerance = 1e-12 if dtype == "float64" else 3e-4 if size == 1e-40 else 1e-5
+        for f in (
+            fx.linalg.eigvals, lambda x: fx.linalg.eig(x)[0], fx.jit(fx.linalg.eigvals),
+            fx.vmap(fx.linalg.eigvals),
+        ):  # fmt: skip
+            got = _in_order(f(given).numpy().astype("complex128") / size)
+            np.testing.assert_allclose(got, want, atol=tolerance * 10)
+        w, v = fx.linalg.eig(given)
+        unit = given.numpy().astype("complex128") / size
+        left = unit @ v.numpy()
+        right = v.numpy() * (w.numpy().astype("complex128") / size)[:, None]
+        np.testing.assert_allclose(left, right, atol=tolerance * 10)

@@ -281,12 +281,6 @@ def test_carlsons_slopes_at_equal_arguments_and_principal_values():
     np.testing.assert_allclose(got, want, rtol=1e-6)
 
 
-def test_slopes_of_a_principal_value_of_the_third_kind_are_said_to_be_unknown():
-    slope = fx.grad(lambda p: fx.special.elliprj(0.5, 1.0, 2.0, p).sum())
-    assert np.isnan(slope(fx.asarray(np.array([-0.7, -3.0]))).numpy()).all()
-    assert "NaN for p < 0" in fx.special.elliprj.__doc__
-
-
 def test_distributions_in_their_tails():
     x = np.array([0.02, 0.05, 0.1, 3.0, 5.0])
     slope = fx.grad(lambda x: fx.special.kolmogorov(x).sum())(fx.asarray(x)).numpy()

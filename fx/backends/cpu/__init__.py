@@ -50,7 +50,9 @@ KERNELS = {
     "pool": "max_pool window_sum window_sum_transpose",
     "reduction": "sum prod max min any all argmax argmin logsumexp softmax log_softmax",
     "resampling": "resample spread sample sample_grad",
-    "scipy_linalg": "decomposition ldl ldl_order matrix_function solve_banded sylvester",
+    "scipy_linalg": """
+        balance cossin decomposition generalized_schur ldl ldl_order matrix_function solve_banded
+        sylvester""",
     "shape": """
         reshape transpose broadcast_to sum_to slice pad bordered bordered_grad concatenate flip
         roll triangle""",

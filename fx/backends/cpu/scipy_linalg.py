@@ -143,3 +143,52 @@ def ldl_order(pivots: Matrix) -> tuple[Matrix, Matrix, Matrix]:
                 blocks[at][i + 1] = i
             i += 1 + two
     return order, places, blocks
+
+
+@_each
+def generalized_schur(a: Matrix, b: Matrix, *, sort: Any) -> tuple[Matrix, ...]:
+    """LAPACK's gges and tgsen: of a pair, with the eigenvalues that ``sort`` takes in front."""
+    import scipy.linalg
+
+    n, wide = len(a), np.result_type(a.dtype, np.complex64)
+    if not a.size or not (np.isfinite(a).all() and np.isfinite(b).all()):
+        nothing = np.full_like(a, np.nan)
+        values = np.full(n, np.nan, a.dtype)
+        return nothing, nothing, values.astype(wide), values, nothing, nothing
+    output = "complex" if a.dtype.kind == "c" else "real"
+    # without an order that of all eigenvalues is kept
+    order = (lambda alpha, beta: np.ones(np.shape(alpha), bool)) if sort is None else sort
+    s, t, alpha, beta, q, z = scipy.linalg.ordqz(a, b, order, output)
+    return (
+        *(x.astype(a.dtype) for x in (s, t)), np.asarray(alpha).astype(wide),
+        *(np.asarray(x).astype(a.dtype) for x in (beta, q, z)),
+    )  # fmt: skip
+
+
+@_each
+def cossin(x: Matrix, *, p: int, q: int, swap_sign: bool) -> tuple[Matrix, Matrix, Matrix]:
+    """LAPACK's orcsd or uncsd; NaN where numbers are not finite."""
+    import scipy.linalg
+
+    m = len(x)
+    real = x.real.dtype
+    if not np.isfinite(x).all():
+        angles = np.full(min(p, q, m - p, m - q), np.nan, real)
+        return np.full_like(x, np.nan), angles, np.full_like(x, np.nan)
+    if not x.any():  # one of no matrices
+        return x.copy(), np.zeros(min(p, q, m - p, m - q), real), x.copy()
+    (u1, u2), theta, (v1, v2) = scipy.linalg.cossin(x, p, q, True, swap_sign)
+    u, vh = scipy.linalg.block_diag(u1, u2), scipy.linalg.block_diag(v1, v2)
+    return u.astype(x.dtype), theta.astype(real), vh.astype(x.dtype)
+
+
+@_each
+def balance(x: Matrix, *, permute: bool, scale: bool) -> tuple[Matrix, Matrix]:
+    """LAPACK's gebal: factors and an order of rows and columns."""
+    import scipy.linalg
+
+    n = len(x)
+    if not x.size or not np.isfinite(x).all():
+        return np.ones(n, x.real.dtype), np.arange(n)
+    _, (factor, order) = scipy.linalg.matrix_balance(x, permute, scale, separate=True)
+    return factor.astype(x.real.dtype), order.astype(np.int64)

@@ -146,8 +146,12 @@ def scipy_function(*arrays: np.ndarray, function: str) -> np.ndarray:
 
     name, _, which = function.partition(".")
     wide = [a.astype(np.complex128 if a.dtype.kind == "c" else np.float64) for a in arrays]
+    broken: Any = False
     for i in _WHOLE.get(name, ()):
-        wide[i] = wide[i].real.astype(np.int64)
+        order = wide[i].real
+        whole = (order == np.floor(order)) & (np.abs(order) < 2.0**31)  # so for NaN too
+        broken = broken | ~whole
+        wide[i] = np.where(whole, order, 0.0).astype(np.int64)
     for i in _ORDERS.get(name, ()):
         wide[i] = wide[i].real
     outside = None
@@ -159,6 +163,8 @@ def scipy_function(*arrays: np.ndarray, function: str) -> np.ndarray:
     out = np.asarray(found[int(which)] if which else found)
     if outside is not None:
         out = np.where(outside, np.nan, out)
+    if np.any(broken):
+        out = np.where(broken, np.nan, out)
     return out.astype(arrays[0].dtype)
 
 

@@ -5,6 +5,8 @@ from fx.prims.linalg import (
     cholesky,
     det,
     functions,
+    hermitian,
+    lapack_forms,
     lu,
     orthogonal,
     solve,

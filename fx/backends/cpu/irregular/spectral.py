@@ -224,6 +224,26 @@ def svd(
     leave(threads)
 
 
+@inline
+def _in_range(x, count, narrow):
+    """What brings numbers into a range that LAPACK need not scale: a power of two, 1 if they are.
+
+    Some builds of geev scale matrices of very small or large numbers and give the eigenvalues of
+    what they made of them.
+    """
+    largest, factor = 0.0, 1.0
+    for i in range(count):
+        largest = max(largest, abs(x[i].real), abs(x[i].imag))
+    low, high = (1e-11, 1e11) if narrow else (1e-130, 1e130)
+    if largest > 0 and largest < low:
+        while largest * factor < low:
+            factor *= 1048576.0
+    elif largest > high and largest - largest == 0:
+        while largest * factor > high:
+            factor /= 1048576.0
+    return factor
+
+
 # fmt: off
 def eig(
     begin, end, x: ARRAY, w: PARTS, v: PARTS, info: INT32S, n: INT, vectors: INT, geev: INT,
@@ -246,6 +266,10 @@ def eig(
         for i in range(n):
             for j in range(n):
                 given[j * n + i] = x[t * n * n + i * n + j]
+        factor = _in_range(given, n * n, width_of(w) == 32)
+        if factor != 1:
+            for i in range(n * n):
+                given[i] = given[i] * factor
         status, places, out = offset(info, t), offset(w, 2 * t * n), offset(v, 2 * t * n * n)
         status[0] = NOT_FINITE
         if finite(given, n, n, False):
@@ -270,6 +294,9 @@ def eig(
                 for i in range(n if vectors else 0):
                     out[2 * (i * n + j)] = found[j * n + i].real
                     out[2 * (i * n + j) + 1] = found[j * n + i].imag
+        if factor != 1:
+            for i in range(2 * n):
+                places[i] = places[i] / factor
     leave(threads)
 
 

@@ -29,17 +29,29 @@ def stride(n):
     return n if n < 24 else n | 1
 
 
+WHOLE, LOWER, UPPER = 0, 1, 2  # which elements of matrices are wanted
+
+
 @inline
 def packed(x, s, first, count, n, m, rows, columns):
     """Matrices (n, m) from ``first`` on in lanes, with the identity around them (rows, columns).
 
     Lanes beyond the last matrix hold the last one.
     """
+    packed_part(x, s, first, count, n, m, rows, columns, WHOLE)
+
+
+@inline
+def packed_part(x, s, first, count, n, m, rows, columns, part):
+    """As ``packed``; what is not of a triangle that is wanted alone may be anything."""
     w, size = lanes(s), n * m
     if first + w <= count and size >= w:
         own = offset(x, first * size)
         for at in range(0, size - w, w):
-            turned(offset(own, at), size, offset(s, at * w), w)
+            i = at // m
+            j = at - i * m  # a square that lies in one row may lie beside the triangle
+            if part == WHOLE or j + w > m or (j <= i if part == LOWER else j + w > i):
+                turned(offset(own, at), size, offset(s, at * w), w)
         turned(offset(own, size - w), size, offset(s, (size - w) * w), w)
     else:
         for lane in range(w):

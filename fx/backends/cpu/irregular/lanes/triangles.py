@@ -7,8 +7,11 @@ What a matrix's result is does not depend on its neighbours.
 """
 
 from fx.backends.cpu.irregular.lanes.memory import (
+    LOWER,
+    UPPER,
     lanes,
     packed,
+    packed_part,
     spoiled,
     started,
     stride,
@@ -88,7 +91,7 @@ def cholesky(
     for t in range(begin, end):
         first = t * w
         most = min(w, count - first)
-        packed(a, s, first, count, n, n, size, columns)
+        packed_part(a, s, first, count, n, n, size, columns, LOWER)
         started(info, first, most)
         for block in range(0, size, 4):
             for i in range(block, size, 4):
@@ -149,6 +152,30 @@ def divided(low, row, column, x, x_row, x_column, size, sides, unit):
                         write(target, read(target) / read(offset(corner, r * (row + column))))
 
 
+@inline
+def divided_one(low, row, column, x, x_row, size, unit):
+    """As ``divided`` of a single column, in the same order of operations."""
+    for i in range(0, size, 4):
+        y, left = offset(x, i * x_row), offset(low, i * row)
+        c0, c1 = read(y), read(offset(y, x_row))
+        c2, c3 = read(offset(y, 2 * x_row)), read(offset(y, 3 * x_row))
+        for k in range(i):
+            p, b = offset(left, k * column), read(offset(x, k * x_row))
+            c0, c1 = c0 - read(p) * b, c1 - read(offset(p, row)) * b
+            c2, c3 = c2 - read(offset(p, 2 * row)) * b, c3 - read(offset(p, 3 * row)) * b
+        write(y, c0)
+        write(offset(y, x_row), c1)
+        write(offset(y, 2 * x_row), c2)
+        write(offset(y, 3 * x_row), c3)
+        corner = offset(left, i * column)
+        for r in range(4):
+            target = offset(y, r * x_row)
+            for k in range(r):
+                _subtract(target, offset(corner, r * row + k * column), offset(y, k * x_row))
+            if not unit:
+                write(target, read(target) / read(offset(corner, r * (row + column))))
+
+
 # fmt: off
 def triangular_solve(
     begin, end, a: ARRAY, b: ARRAY, out: ARRAY, rows: INT, columns: INT, left: INT, lower: INT,
@@ -158,7 +185,7 @@ def triangular_solve(
     """As ``lapack.triangular_solve``; a task is a vector's worth of the ``count`` pairs."""
     s = own_part(work, begin, room, chunk)
     n, sides = (rows, columns) if left else (columns, rows)
-    w, size, wide = lanes(s), up(n), up(sides)
+    w, size, wide = lanes(s), up(n), 1 if sides == 1 else up(sides)
     high, long = (size, wide) if left else (wide, size)
     x = offset(s, size * size * w)  # (high, long)
     row, column, x_row, x_column = size * w, w, long * w, w
@@ -173,7 +200,10 @@ def triangular_solve(
         row, column, x_row = -row, -column, -x_row
     for t in range(begin, end):
         first = t * w
-        packed(a, s, first, count, n, n, size, size)
+        packed_part(a, s, first, count, n, n, size, size, LOWER if lower else UPPER)
         packed(b, x, first, count, rows, columns, high, long)
-        divided(low, row, column, y, x_row, x_column, size, wide, unit)
+        if wide == 1:
+            divided_one(low, row, column, y, x_row, size, unit)
+        else:
+            divided(low, row, column, y, x_row, x_column, size, wide, unit)
         unpacked(x, out, first, count, rows, columns, long)
