@@ -100,7 +100,8 @@ def _agreement(node: Node) -> Step | None:
             unlike = b.or_(unlike, b.icmp_signed("!=", found, word))
         with b.if_then(b.and_(unlike, b.not_(bad)), likely=False):
             store_item(b, i64(UNLIKE), status, i64(0), int64)
-            store_item(b, words[0], status, i64(1), int64)
+            tells = words[0] if keys else i64(node.params["tells"])
+            store_item(b, tells, status, i64(1), int64)
         b.ret_void()
 
     return _AgreementStep(node, body, _failure(node), cost=_LATENCY, scratch=4 * nbytes)
