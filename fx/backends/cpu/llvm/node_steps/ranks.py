@@ -19,7 +19,12 @@ from fx.backends.cpu.llvm.ir import Frame, at, clear, copy, i8, i32, i64, store_
 from fx.backends.cpu.llvm.node_steps.checked import CheckedStep
 from fx.backends.cpu.llvm.node_steps.kernel import SpecialStep, has_elements
 from fx.backends.cpu.llvm.node_steps.messages import LATE, Messages
-from fx.backends.cpu.llvm.node_steps.rank_sums import by_pieces, pieces_room, sum_by_pieces
+from fx.backends.cpu.llvm.node_steps.rank_sums import (
+    by_pieces,
+    ordered_sum,
+    pieces_room,
+    sum_by_pieces,
+)
 from fx.compiler.step import Step
 from fx.dtypes import bool_, int64, uint64
 from fx.graph.ir import Node
@@ -297,6 +302,7 @@ STEPS: dict[str, Callable[[Node], Step | None]] = {
     "psum_scatter_after": _scatter,
     "pbroadcast_after": _broadcast,
     "ppermute_after": _permute,
+    "ordered_sum": ordered_sum,
     "mesh_index": _index,
     "shard": _shard,
     "unshard": _as_it_is,
