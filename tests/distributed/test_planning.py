@@ -1,13 +1,15 @@
 """Plans: the best of all placements, and what is sent is what was foreseen."""
 
+import re
 from itertools import product
+from pathlib import Path
 
 import pytest
 
 import fx
 import fx.nn.functional as F
 from fx import nn
-from fx.distributed import Replicate, Shard, plan
+from fx.distributed import Replicate, Shard, plan, planning
 from fx.distributed.planning.price import Sizes, priced
 from fx.distributed.planning.program import staged
 from fx.distributed.simulator import Cluster, Link
@@ -158,3 +160,11 @@ def test_what_is_no_step_is_named():
         plan(branches, MESH)(fx.ones(4))
     with pytest.raises(ValueError, match="takes the place of argument 0, of shape"):
         plan(lambda w: w.sum(), MESH, state=1)(fx.ones(4))
+
+
+def test_the_page_runs():
+    page = Path(planning.__file__).with_name("README.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", page, re.S)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), {})
