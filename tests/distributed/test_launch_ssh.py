@@ -81,7 +81,7 @@ def test_a_failure_on_one_host_ends_all(hosts, tmp_path):
     script = _WHO + "import time\nif os.environ['RANK'] == '1': raise ValueError('of rank 1')\n"
     run = hosts(script + "time.sleep(300)\n", "--hosts=a,b")
     assert run.wait(60) == 1
-    assert "ValueError: of rank 1" in run.err and "[fx.run] host 127.0.0.1" in run.err
+    assert "ValueError: of rank 1" in run.err and "host 127.0.0.1: rank 1: Value" in run.err
     assert not left(tmp_path)
 
 
