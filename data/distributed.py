@@ -25,16 +25,23 @@ class DistributedSampler(Sampler[int]):
         seed: of the order; the same in all processes.
         drop_last: leave out what does not divide by ``num_replicas``, instead of repeating the
             first indices.
+        virtual_ranks: let ``num_replicas`` stand for so many: each has the indices of its virtual
+            ranks side by side, as ``DistributedDataParallel.micro_batches`` cuts them. A batch is
+            of the same samples however many processes share it.
 
     Raises:
         ValueError: if ``num_replicas`` or ``rank`` is missing and there is no process group that
-            could tell, or ``rank`` is not in [0, num_replicas).
+            could tell, ``rank`` is not in [0, num_replicas), or virtual ranks do not divide by
+            ``num_replicas``.
 
     Example:
         >>> import fx
         >>> sampler = fx.data.DistributedSampler(range(5), num_replicas=2, rank=1, shuffle=False)
         >>> list(sampler)
         [1, 3, 0]
+        >>> sampler = fx.data.DistributedSampler(range(8), 2, 1, shuffle=False, virtual_ranks=4)
+        >>> list(sampler)
+        [2, 3, 6, 7]
     """
 
     def __init__(
@@ -45,6 +52,8 @@ class DistributedSampler(Sampler[int]):
         shuffle: bool = True,
         seed: int = 0,
         drop_last: bool = False,
+        *,
+        virtual_ranks: int | None = None,
     ) -> None:
         if num_replicas is None or rank is None:
             from fx.distributed import groups
@@ -62,6 +71,13 @@ class DistributedSampler(Sampler[int]):
             raise ValueError(
                 f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]"
             )
+        ranks = num_replicas if virtual_ranks is None else virtual_ranks
+        if ranks < 1 or ranks % num_replicas:
+            raise ValueError(
+                f"DistributedSampler: virtual_ranks={ranks} does not divide by {num_replicas} "
+                f"replicas"
+            )
+        self._each = ranks // num_replicas  # virtual ranks of a replica
         self.dataset = dataset
         self.num_replicas = num_replicas
         self.rank = rank
@@ -70,7 +86,7 @@ class DistributedSampler(Sampler[int]):
         self.shuffle = shuffle
         self.seed = seed
         size = len(dataset)
-        self.num_samples = size // num_replicas if drop_last else -(-size // num_replicas)
+        self.num_samples = (size // ranks if drop_last else -(-size // ranks)) * self._each
         self.total_size = self.num_samples * num_replicas
         self._start = 0  # where the next iteration begins in the order of all replicas
         self._passed = 0  # what the running one has given out, in that order
@@ -79,7 +95,9 @@ class DistributedSampler(Sampler[int]):
     def __iter__(self) -> Iterator[int]:
         start, self._start = self._start, 0
         self._passed, self._turn = start, self._turn + 1
-        return self._given(self._order(start)[self.rank :: self.num_replicas], self._turn)
+        order, each = self._order(start), self._each
+        turns = range(self.rank * each, len(order), self.num_replicas * each)
+        return self._given([i for at in turns for i in order[at : at + each]], self._turn)
 
     def _given(self, indices: list[int], turn: int) -> Iterator[int]:
         """An iteration; while it lives, and no later one has begun, it says how far it is."""
@@ -100,7 +118,7 @@ class DistributedSampler(Sampler[int]):
             order = permutation(next_key(generator, "cpu"), size).tolist()
         else:
             order = list(range(size))
-        left, n = max(size - start, 0), self.num_replicas
+        left, n = max(size - start, 0), self.num_replicas * self._each
         end = start + (left // n if self.drop_last else -(-left // n)) * n
         while order and len(order) < end:
             order += order[: end - len(order)]

@@ -50,6 +50,7 @@ class Application(Primitive):
     """
 
     is_applied = True
+    gives_arguments = False  # whether the results are the first arguments as they are
     multiple = True
     sparing = False
     differentiable = True

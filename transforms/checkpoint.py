@@ -118,6 +118,7 @@ class _Rerun(Application):
         super().__init__(name, "Checkpoint")
         self.floating, self.count = floating, len(floating)
         self.rerun, self.place = rerun, place
+        self.gives_arguments = place is list
 
     def run(self, *args: Tensor) -> Tensors:
         return self.place(args[: self.count])

@@ -36,7 +36,9 @@ _HOMES = {
     "fx.distributed.uneven": "Join Joinable JoinHook",
     "fx.distributed.tensor": "DTensor distribute_tensor distribute_module local_map",
     "fx.distributed.ring": "ring_attention",
+    "fx.distributed.experts": "mixture_of_experts",
     "fx.distributed.simulator": "simulate",
+    "fx.distributed.planning": "plan",
 }
 _LAZY = {name: home for home, names in _HOMES.items() for name in names.split()}
 

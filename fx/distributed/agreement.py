@@ -1,16 +1,16 @@
 """Whether ranks do the same: the messages of programs, and the keys of draws.
 
-Each call of compiled code begins with a comparison along each axis to which it surely comes: a
-number of all messages of the program, and its complement, of which the least tells whether all
-have the same. It has the form that eager collectives compare theirs by (``exchange.checked``), so
-a program that meets another one, or an eager call, is known before any data moves. Then the ranks
-tell each other what they do.
+Compiled code compares its messages along each axis before it sends them: a number of all that it
+surely comes to, and its complement, of which the least tells whether all have the same. It has the
+form by which eager collectives and eager messages of meshes compare theirs (``exchange.checked``),
+so a program that meets another one, another branch, a loop that goes on, or an eager call, is known
+before any data moves. Then the ranks tell each other what they do.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -21,7 +21,7 @@ from fx.devices import backend
 from fx.distributed import exchange, mpi, recorder
 from fx.distributed.errors import DistError
 from fx.dtypes import bool_
-from fx.graph.ir import Graph, Node
+from fx.graph.ir import Graph, Node, Rewriter
 from fx.graph.passes.effects import effect_of
 from fx.graph.printing import subgraphs
 from fx.primitive import NOT_DIFFERENTIABLE, Primitive
@@ -30,7 +30,8 @@ from fx.spec import TensorSpec
 
 collective: Any = backend("cpu").between_ranks()
 _compiled: set[str] = set()  # digests of programs
-_sent: dict[int, tuple[str, ...]] = {}  # by the number of a program: its name and messages
+# by the number that compiled code tells where ranks differ: the axis, and what this rank said
+_said: dict[int, tuple[str, tuple[str, ...]]] = {}
 DRAW = "draw of a tensor on a mesh [on all ranks write fx.manual_seed(n) of one n] "
 
 
@@ -58,12 +59,14 @@ def same_key(ranks: Any, key: np.ndarray) -> None:
 # nodes --------------------------------------------------------------------------------------------
 
 
-def _kernel(*keys: np.ndarray, axis: str, size: int, digest: int, of: str) -> np.ndarray:
+def _kernel(
+    *keys: np.ndarray, axis: str, size: int, digest: int, tells: int, of: str
+) -> np.ndarray:
     ranks = collective.ranks_of(axis)
     if keys:
         same_key(ranks, keys[0])
     else:
-        same(ranks, *_sent[digest])
+        same(ranks, *_said[tells][1])
     return np.zeros((), bool)
 
 
@@ -71,84 +74,168 @@ def _no_lanes(*args: Any, **params: Any) -> Any:
     raise NotImplementedError  # it stands in what is compiled, behind all transforms
 
 
-# of a program, whose number is ``digest`` and whose first message ``of``; or of a key (*B, 6)
+# of messages, whose number is ``digest`` and whose first ``of``; or of a key (*B, 6)
 ranks_agree = Primitive(
-    "ranks_agree", cpu=_kernel, spec=lambda *keys, axis, size, digest, of: TensorSpec((), bool_),
+    "ranks_agree", cpu=_kernel, spec=lambda *keys, **params: TensorSpec((), bool_),
     batch=_no_lanes, effectful=MESSAGES, differentiable=False,
     jvp=NOT_DIFFERENTIABLE, vjp=NOT_DIFFERENTIABLE, sample=None,
 )  # fmt: skip
 
 
+def _words(axis: str, size: int, said: tuple[str, ...], of: str) -> dict[str, Any]:
+    """The parameters of a comparison of what is said along an axis."""
+    digest, tells = [int(exchange.print_of(x)[0][0]) for x in (said, (axis, *said))]
+    _said[tells] = axis, said
+    return {"axis": axis, "size": size, "digest": digest, "tells": tells, "of": of}
+
+
 def agrees(ranks: Any, *said: str) -> None:
     """See, in each call of what is staged now, that all ranks along an axis say the same."""
     if ranks.size > 1:
-        number = int(exchange.print_of(said)[0][0])
-        _sent[number] = said
-        params = {"axis": ranks.key, "size": ranks.size, "digest": number, "of": said[0]}
-        modes.stage.emit(ranks_agree, (), params)
+        modes.stage.emit(ranks_agree, (), _words(ranks.key, ranks.size, said, said[0]))
 
 
-def _messages(graph: Any, sure: bool = True) -> Iterator[tuple[Any, bool]]:
-    """The nodes of a graph that send messages, in their order; whether they surely run."""
+# programs -----------------------------------------------------------------------------------------
+
+Sent = dict[str, list[str]]  # messages in words, by their axis
+
+
+def _messages(graph: Graph) -> Iterator[Node]:
+    """The nodes of a graph that send messages along an axis, in their order.
+
+    Of those from one rank to another the rest know nothing.
+    """
     for node in graph.nodes:
-        if effect_of(node) == MESSAGES:
-            yield node, sure
+        if effect_of(node) == MESSAGES and "axis" in node.params:
+            yield node
         for _, inner in subgraphs(node.params):
-            yield from _messages(inner, sure and node.primitive.name not in ("cond", "while"))
+            yield from _messages(inner)
+
+
+def _told_of(node: Node) -> str:
+    params = {k: v for k, v in node.params.items() if k not in ("axis", "size")}
+    what = [repr(v.spec) for v in node.outs] + [f"{k}={v}" for k, v in params.items()]
+    return f"{node.primitive.name}({', '.join(what)})"
+
+
+def _sent_by(nodes: Iterable[Node]) -> Sent:
+    sent: Sent = {}
+    for node in nodes:
+        sent.setdefault(node.params["axis"], []).append(_told_of(node))
+    return sent
+
+
+def _surely(node: Node) -> list[Node] | None:
+    """The messages of a node and its graphs; None where a value tells which of them are sent.
+
+    Of groups any branches that send alike will do. Ranks of a mesh are to have the numbers of
+    lanes, which compute every branch of all, so they take one branch.
+    """
+    if effect_of(node) == MESSAGES:
+        return [node] if "axis" in node.params else []
+    found = [_all_surely(inner) for _, inner in subgraphs(node.params)]
+    if not any(found) and None not in found:
+        return []
+    if None in found or node.primitive.name == "while":
+        return None
+    if node.primitive.name == "cond":
+        first, sent = found[0], [_sent_by(f or ()) for f in found]
+        same = all(other == sent[0] for other in sent[1:])
+        of_groups = all(collective.ranks_of(axis).group is not None for axis in sent[0])
+        return first if same and of_groups else None
+    return [message for inner in found for message in inner or ()]
+
+
+def _all_surely(graph: Graph) -> list[Node] | None:
+    found: list[Node] = []
+    for node in graph.nodes:
+        sent = _surely(node)
+        if sent is None:
+            return None
+        found += sent
+    return found
+
+
+def _guarded(graph: Graph, where: tuple[str, ...] = ()) -> Graph:
+    """A graph that compares its messages with those of the other ranks, before it sends them.
+
+    A comparison is of all that is surely sent from there to the next loop or branch of which a
+    value decides what is sent. That one compares each time what it comes to, and behind it stands a
+    comparison of the rest.
+    """
+    out, run, since = Rewriter(graph), [], 0
+    for node in graph.nodes:
+        sent = _surely(node)
+        if sent is None:
+            _compare(out, run, since, where)
+            _add_guarded(out, node)
+            run, since = [], len(out.nodes)
+        else:
+            out.keep(node)
+            run += sent
+    _compare(out, run, since, where)
+    return out.done()
+
+
+def _add_guarded(out: Rewriter, node: Node) -> None:
+    """The node, whose graphs are guarded."""
+
+    def guarded(value: Any, *where: str) -> Any:
+        if isinstance(value, Graph):
+            return _guarded(value, where)
+        if isinstance(value, (tuple, list)):
+            return type(value)([guarded(g, f"in branch {i}") for i, g in enumerate(value)])
+        return value
+
+    params = {name: guarded(value) for name, value in node.params.items()}
+    inputs = [out.get(v) for v in node.inputs]
+    new = Node(node.primitive, inputs, params, [v.spec for v in node.outs], node.line)
+    out.nodes.append(new)
+    out.env.update(zip(node.outs, new.outs, strict=True))
+
+
+def _compare(out: Rewriter, run: Sequence[Node], at: int, where: tuple[str, ...]) -> None:
+    """Let a comparison of some messages stand behind the first ``at`` nodes."""
+    sizes = {node.params["axis"]: node.params["size"] for node in run}
+    sent, asked = _sent_by(run), []
+    for axis in sorted(sent):
+        if sizes[axis] > 1:
+            first = sent[axis][0].partition("(")[0]
+            params = _words(axis, sizes[axis], ("compiled code", *sent[axis], *where), first)
+            asked.append(Node(ranks_agree, (), params))
+    out.nodes[at:at] = asked
 
 
 def _compared(graph: Graph) -> Graph:
-    """A program that first compares its messages with those of the other ranks.
+    """A program that compares its messages with those of the other ranks.
 
-    The rest of a program may differ: a rank's last batch may be shorter. Along an axis to which it
-    need not come nothing is compared: a rank may not run that part. The flight recorder is told of
-    those messages that all ranks must send.
+    The rest of a program may differ: a rank's last batch may be shorter. The flight recorder is
+    told of those messages that all ranks must send.
     """
-    sent: dict[str, list[str]] = {}
-    sizes, surely, everyone = {}, set(), True
-    for node, sure in _messages(graph):
-        if "axis" not in node.params:  # from one rank to another: the rest know nothing of it
-            continue
-        params = dict(node.params)
-        axis, size = params.pop("axis"), params.pop("size")
-        sizes[axis] = size
-        everyone &= size == mpi.start().COMM_WORLD.size
-        what = ", ".join(
-            [repr(v.spec) for v in node.outs] + [f"{k}={v}" for k, v in params.items()]
-        )
-        sent.setdefault(axis, []).append(f"{node.primitive.name}({what})")
-        surely |= {axis} if sure else set()
-    digest = blake2b(repr(sent).encode(), digest_size=8).hexdigest()
+    nodes = [*_messages(graph)]
+    digest = blake2b(repr(_sent_by(nodes)).encode(), digest_size=8).hexdigest()
+    everyone = all(node.params["size"] == mpi.start().COMM_WORLD.size for node in nodes)
     if digest not in _compiled and everyone:
         _compiled.add(digest)
         recorder.compiled(digest)
-    asked = []
-    for axis in sorted(surely):
-        if sizes[axis] > 1:
-            said = ("compiled code", *sent[axis])
-            number = int(exchange.print_of(said)[0][0])
-            _sent[number] = said
-            first = sent[axis][0].partition("(")[0]
-            params = {"axis": axis, "size": sizes[axis], "digest": number, "of": first}
-            asked.append(Node(ranks_agree, (), params))
-    if not asked:
-        return graph
-    out = Graph(graph.inputs, [*asked, *graph.nodes], graph.outputs, graph.name)
+    out = _guarded(graph)
     out.cache["dynamic"] = graph.cache.get("dynamic", False)
     return out
 
 
-_FOUND = re.compile(r"(\w+) along axis (.*): MPI gave up with its code (-?\d+)")
+_DRAW = re.compile(r"draw along axis (.*): MPI gave up with its code (-?\d+)")
+_FOUND = re.compile(r"MPI gave up with its code (-?\d+)")
 
 
 def _told(text: str) -> str:
     """What all ranks do, where compiled code has found that they do not do the same."""
-    found = _FOUND.match(text)
-    if found is None:
+    draw, found = _DRAW.match(text), _FOUND.search(text)
+    if draw is not None:
+        axis, said = draw[1], _key_words(int(draw[2]) % 2**64)
+    elif found is not None and int(found[1]) % 2**64 in _said:
+        axis, said = _said[int(found[1]) % 2**64]
+    else:
         return text
-    name, axis, number = found.groups()
-    word = int(number) % 2**64
-    said = _key_words(word) if name == "draw" else _sent[word]
     ranks = collective.ranks_of(axis)
     group = ranks.group or ranks
     try:

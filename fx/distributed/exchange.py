@@ -137,6 +137,12 @@ def reduce_all(group: Any, x: Array, op: ReduceOp) -> Steps:
     return reductions.after(op, out, len(group.ranks))
 
 
+def mean_in_order(group: Any, x: Array, terms: int, dtype: Any) -> Steps:
+    """The sum of all ranks' ``x`` in their order, over ``terms``."""
+    total = (yield from _ordered(group, x, ReduceOp.SUM)) if _moves(group) else x
+    return np.divide(total, terms, out=total).astype(dtype, copy=False)
+
+
 def by_pieces(size: int, nbytes: int, op: ReduceOp) -> bool:
     """Whether fx adds what so many ranks have, as compiled code does (``rank_sums.py``)."""
     enough = nbytes >= limits.RANK_PIECES and 1 < size <= limits.RANKS_BY_PIECES

@@ -2,8 +2,8 @@
 
 A node sends and receives any number of messages together. It is an effect in the order of all
 messages; only the two ranks know of one, so it is not among what all ranks compare
-(``agreement.py``). Its step is Python's between native ones, and by the group's communicator and
-the user's tag, so that a compiled rank and an eager one understand each other.
+(``agreement.py``). Its step (``node_steps/pairs.py``) goes by the group's communicator and the
+user's tag, so that a compiled rank and an eager one understand each other.
 """
 
 from __future__ import annotations

@@ -254,7 +254,7 @@ class Nodes(Arrays):
         return self._behind(node, parts)
 
     def same_key(self, key: Value, ranks: Any) -> None:
-        params = {"axis": ranks.key, "size": ranks.size, "digest": 0, "of": "draw"}
+        params = {"axis": ranks.key, "size": ranks.size, "digest": 0, "tells": 0, "of": "draw"}
         self.call(ranks_agree, (key,), params)
 
     def _behind(self, node: Node, parts: Sequence[Value]) -> list[Value]:

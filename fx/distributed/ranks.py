@@ -46,6 +46,8 @@ class Ranks:
     def __init__(self, key: str, members: Sequence[int], index: int, group: Any = None) -> None:
         self.key, self.size, self.index = key, len(members), index
         self.ranks, self.group = tuple(members), group
+        self.spoiled = 0  # of a call that did not fit none is under way here: each waits
+        self._left: list[Any] = []  # what MPI may still read and write for ever
         self.words = np.zeros(collective.WORDS, np.uint64)
         self.words[collective.INDEX] = index
         self.comm: Any = None if group is None else group.comm
@@ -56,7 +58,7 @@ class Ranks:
             if group is None:
                 world = mpi.start().COMM_WORLD
                 self.comm = world.Create_group(world.group.Incl(list(members)), tag=_TAG)
-            self.apart = self.apart or self.comm
+                self.apart = self.comm.Dup()
             for comm in (self.comm, self.apart):
                 comm.Set_errhandler(mpi.start().ERRORS_RETURN)
             self._tell()
@@ -92,15 +94,39 @@ class Ranks:
         for (name, dtype), word in collective.OPERATIONS.items():
             self.words[word] = mpi.handle(mpi.operation(name, dtype))
 
-    # eager messages: each waits, so that Ctrl-C ends it -------------------------------------------
+    def leave(self, number: int, moving: Any, comm: Any, apart: Any) -> None:
+        """Go on by other communicators: on these is the data of a call that did not fit."""
+        self._left.append((moving, self.comm, self.apart))
+        self.move(comm, apart)
 
-    def _done(self, *requests: Any) -> None:
-        for request in requests:
-            if not mpi.wait(request.Test, self.limit):
-                raise DistError(
-                    f"a message along axis {self.key} has waited {self.limit:g} s: not every rank "
-                    f"came to it"
-                )
+    # eager messages: each waits, so that Ctrl-C ends it. Beside the data goes a comparison of what
+    # is called, of the form in which compiled code begins: ranks that do not do the same are named
+
+    def through(self, steps: Any) -> Any:
+        """What steps of ``exchange.py`` come to."""
+        try:
+            while True:
+                for request in next(steps):
+                    if not mpi.wait(request.Test, self.limit):
+                        raise DistError(
+                            f"a message along axis {self.key} has waited {self.limit:g} s: not "
+                            f"every rank came to it"
+                        )
+        except StopIteration as stop:
+            return stop.value
+
+    def _sent(self, out: Any, x: np.ndarray, name: str, *more: str, by: Any) -> Any:
+        """The array into which requests bring a message; ``by`` asks for them."""
+
+        def steps() -> Any:
+            yield by()
+            return out
+
+        return self._compared(steps(), x, name, *more) if x.size else out
+
+    def _compared(self, steps: Any, x: np.ndarray, name: str, *more: str) -> Any:
+        said = (name, (x.dtype, x.shape), *more)
+        return self.through(exchange.checked(self.group or self, said, steps))
 
     def reduce(self, x: np.ndarray, name: str) -> np.ndarray:
         """The sum, minimum or maximum, (*S) -> (*S)."""
@@ -109,33 +135,21 @@ class Ranks:
         dtype, x = x.dtype, np.ascontiguousarray(collective.widen(x)).reshape(x.shape)
         whole = exchange.by_pieces(self.size, x.nbytes, ReduceOp.SUM) and x.dtype.kind == "f"
         if name == "sum" and whole:  # as compiled code does it
-            return collective.narrowed(self._pieces(x), dtype)
+            pieces = exchange.pieces(self.apart, _TAG, x, ReduceOp.SUM)
+            return collective.narrowed(self._compared(pieces, x, "psum"), dtype)
         op = _operation(name, x.dtype)
         out = np.empty_like(x)
-        if x.size:
-            self._done(self.comm.Iallreduce(mpi.buffer(x), mpi.buffer(out), op))
-        return collective.narrowed(out, dtype)
-
-    def _pieces(self, x: np.ndarray) -> Any:
-        return self.through(exchange.pieces(self.apart, _TAG, x, ReduceOp.SUM))
-
-    def through(self, steps: Any) -> Any:
-        """What steps of ``exchange.py`` come to."""
-        try:
-            while True:
-                self._done(*next(steps))
-        except StopIteration as stop:
-            return stop.value
+        ask = lambda: (self.comm.Iallreduce(mpi.buffer(x), mpi.buffer(out), op),)
+        return collective.narrowed(self._sent(out, x, f"p{name}", by=ask), dtype)
 
     def gather(self, x: np.ndarray) -> np.ndarray:
         """The parts of all, (*S) -> (size, *S)."""
         if self.comm is None:
             return x.reshape(1, *x.shape)
         out = np.empty((self.size, *x.shape), x.dtype)
-        if x.size:
-            to = [mpi.raw(out)[0], x.nbytes, mpi.start().BYTE]  # a message counts for each rank
-            self._done(self.comm.Iallgather(_bytes(x), to))
-        return out
+        to = [mpi.raw(out)[0], x.nbytes, mpi.start().BYTE]  # a message counts for each rank
+        ask = lambda: (self.comm.Iallgather(_bytes(x), to),)
+        return self._sent(out, x, "all_gather", by=ask)
 
     def reduce_scatter(self, x: np.ndarray) -> np.ndarray:
         """The own row of the sum, (size, *S) -> (*S)."""
@@ -146,10 +160,9 @@ class Ranks:
         x = np.ascontiguousarray(collective.widen(x)).reshape(shape)
         out = np.empty(shape[1:], x.dtype)
         op = _operation("sum", x.dtype)
-        if x.size:
-            rows = [mpi.raw(x)[0], out.size, mpi.datatype(x.dtype)]
-            self._done(self.comm.Ireduce_scatter_block(rows, mpi.buffer(out), op))
-        return collective.narrowed(out, dtype)
+        rows = [mpi.raw(x)[0], out.size, mpi.datatype(x.dtype)]
+        ask = lambda: (self.comm.Ireduce_scatter_block(rows, mpi.buffer(out), op),)
+        return collective.narrowed(self._sent(out, x, "psum_scatter", by=ask), dtype)
 
     def exchange(self, x: np.ndarray) -> np.ndarray:
         """Row j to rank j, (size, *S) -> (size, *S)."""
@@ -157,34 +170,36 @@ class Ranks:
         if self.comm is None:
             return x
         out = np.empty(x.shape, x.dtype)
-        if x.size:
-            count = x.nbytes // self.size
-            byte = mpi.start().BYTE
-            ends = [[_bytes(x)[0], count, byte], [mpi.raw(out)[0], count, byte]]
-            self._done(self.comm.Ialltoall(*ends))
-        return out
+        count = x.nbytes // self.size
+        byte = mpi.start().BYTE
+        ends = [[_bytes(x)[0], count, byte], [mpi.raw(out)[0], count, byte]]
+        return self._sent(out, x, "all_to_all", by=lambda: (self.comm.Ialltoall(*ends),))
 
     def broadcast(self, x: np.ndarray, source: int) -> np.ndarray:
         """What one of them holds."""
         if self.comm is None:
             return x
         out = np.array(x, order="C")
-        if x.size:
-            self._done(self.comm.Ibcast(mpi.raw(out), root=source))
-        return out
+        ask = lambda: (self.comm.Ibcast(mpi.raw(out), root=source),)
+        return self._sent(out, x, "pbroadcast", f"source={source}", by=ask)
 
     def permute(self, x: np.ndarray, sources: Sequence[int]) -> np.ndarray:
         """What ``sources[index]`` holds, zeros where that is -1."""
-        out, requests = np.zeros(x.shape, x.dtype), []
-        if sources[self.index] == self.index:
-            return x
-        if x.size:
-            if sources[self.index] >= 0:
-                requests.append(self.apart.Irecv(mpi.raw(out), sources[self.index], _TAG))
-            if self.index in sources:
+        source = sources[self.index]
+        own = source == self.index
+        out = np.array(x) if own else np.zeros(x.shape, x.dtype)
+        if self.comm is None:
+            return out
+
+        def ask() -> Any:
+            requests = []
+            if not own and source >= 0:
+                requests.append(self.apart.Irecv(mpi.raw(out), source, _TAG))
+            if not own and self.index in sources:
                 requests.append(self.apart.Isend(_bytes(x), sources.index(self.index), _TAG))
-        self._done(*requests)
-        return out
+            return tuple(requests)
+
+        return self._sent(out, x, "ppermute", f"sources={tuple(sources)}", by=ask)
 
 
 def _operation(name: str, dtype: Any) -> Any:

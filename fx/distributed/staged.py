@@ -11,17 +11,18 @@ from typing import Any
 
 import fx.prims.collective as prims
 from fx.config import modes, no_grad
-from fx.distributed import mpi
+from fx.distributed import exchange, mpi
 from fx.distributed.filling import refuse_inside, refuse_staging
+from fx.distributed.ordered import ordered_sum, widened
 from fx.distributed.reductions import ReduceOp
 from fx.dtypes import float32, float64
 from fx.ops.shapes.joining import concat, stack
-from fx.prims.elementwise import add, astype, maximum, minimum
+from fx.prims.elementwise import astype, maximum, minimum
 from fx.prims.mesh import mesh_index
 from fx.tensor import PLAIN, Tensor
 
 _MESSAGES = {"sum": prims.psum, "max": prims.pmax, "min": prims.pmin}
-_PAIRS = {"sum": add, "max": maximum, "min": minimum}
+_PAIRS = {"sum": ordered_sum, "max": maximum, "min": minimum}
 
 
 def value_of(x: Any, what: str) -> Tensor:
@@ -40,7 +41,8 @@ def value_of(x: Any, what: str) -> Tensor:
     return stage.tracer(stage.value_of(found))  # type: ignore[no-any-return]
 
 
-def _moves(group: Any) -> bool:
+def moves(group: Any) -> bool:
+    """Whether there is somebody to talk to."""
     return group.comm is not None and group.size() > 1
 
 
@@ -61,7 +63,7 @@ def reduce_each(group: Any, xs: Sequence[Tensor], op: ReduceOp) -> list[Tensor]:
     with no_grad():
         if op.factor is not None:
             xs = [x * op.factor for x in xs]
-        if not _moves(group):
+        if not moves(group):
             return list(xs)
         out = list(xs)
         for places in _by_dtype(xs):
@@ -76,7 +78,7 @@ def native_means(group: Any, dtype: Any) -> Callable[..., Any] | None:
 
     It compares nothing: ask ``exchange.agreed`` first.
     """
-    if not _moves(group) or group.ordered or dtype not in (float32, float64):
+    if not moves(group) or group.ordered or dtype not in (float32, float64):
         return None
     from fx.transforms import jit
 
@@ -86,7 +88,7 @@ def native_means(group: Any, dtype: Any) -> Callable[..., Any] | None:
 
 def summed(group: Any, xs: Sequence[Tensor]) -> Sequence[Tensor]:
     """The sums of all ranks' ``xs``, which are of one dtype, in each: gradients flow through."""
-    return prims.psum(*xs, **axis_of(group)) if _moves(group) else xs  # type: ignore[no-any-return]
+    return prims.psum(*xs, **axis_of(group)) if moves(group) else xs  # type: ignore[no-any-return]
 
 
 def _by_dtype(xs: Sequence[Tensor]) -> list[list[int]]:
@@ -116,9 +118,10 @@ def _ordered(group: Any, x: Tensor, op: ReduceOp) -> Tensor:
 def _tree(group: Any, rows: Tensor, op: ReduceOp) -> Tensor:
     """The same of what the ranks have, (ranks, *shape), as ``reductions.tree`` does it."""
     n, dtype, by = group.size(), rows.dtype, _PAIRS[op.work]
-    if mpi.datatype(dtype) is None:  # 16 bits count in 32
-        rows = astype(rows, dtype=float32)
+    rows = widened(rows)
     level = [rows[i] for i in range(n)]
+    if by is ordered_sum:
+        level = [ordered_sum(*level)]
     while len(level) > 1:
         pairs = [by(a, b) for a, b in zip(level[::2], level[1::2])]
         level = pairs + level[len(pairs) * 2 :]
@@ -126,10 +129,28 @@ def _tree(group: Any, rows: Tensor, op: ReduceOp) -> Tensor:
     return out if out.dtype == dtype else astype(out, dtype=dtype)  # type: ignore[no-any-return]
 
 
+def means_in_order(
+    group: Any, xs: Sequence[Tensor], terms: int, dtypes: Sequence[Any]
+) -> list[Tensor]:
+    """The sums of all ranks' ``xs`` in their order, over ``terms``, each in a dtype of its own."""
+    out = list(xs)
+    with no_grad():
+        for places in _by_dtype(xs) if moves(group) else []:
+            part = [xs[i] for i in places]
+            nbytes, native = sum(x.nbytes for x in part), part[0].dtype in (float32, float64)
+            if native and exchange.by_pieces(group.size(), nbytes, ReduceOp.SUM):
+                found = prims.psum(*part, **axis_of(group))
+            else:
+                found = side_by_side(part, lambda flat: _ordered(group, flat, ReduceOp.SUM))
+            for i, x in zip(places, found):
+                out[i] = x
+        return [astype(x / terms, dtype=d) for x, d in zip(out, dtypes, strict=True)]
+
+
 def broadcast_each(group: Any, xs: Sequence[Tensor], root: int) -> list[Tensor]:
     """What one rank has, in each: one message a dtype."""
     out = list(xs)
-    if _moves(group):
+    if moves(group):
         with no_grad():
             for places in _by_dtype(xs):
                 found = side_by_side([xs[i] for i in places], lambda flat: _sent(group, flat, root))
@@ -178,7 +199,7 @@ def reduce_scatter(group: Any, x: Tensor, op: ReduceOp) -> Tensor:
     with no_grad():
         if op.factor is not None:
             x = x * op.factor
-        if not _moves(group):
+        if not moves(group):
             return x[group.rank()]
         if op.work != "sum" or group.ordered or mpi.operation(op.work, x.dtype) is None:
             return _tree(group, _exchanged(group, x), op)
@@ -189,7 +210,7 @@ def reduce_scatter(group: Any, x: Tensor, op: ReduceOp) -> Tensor:
 def gather_all(group: Any, x: Tensor) -> Tensor:
     """All ranks' ``x``, in each: (ranks, *shape)."""
     with no_grad():
-        if not _moves(group):
+        if not moves(group):
             return stack([x] * group.size())
         return prims.all_gather(x, _index(group), **axis_of(group))  # type: ignore[no-any-return]
 
@@ -202,7 +223,7 @@ def gather_to(group: Any, x: Tensor, root: int) -> Tensor | None:
 
 def scatter(group: Any, parts: Tensor | None, like: Tensor, root: int) -> Tensor:
     """Of ``parts`` in one rank, (ranks, *shape), this rank's: all get all of them."""
-    if not _moves(group):
+    if not moves(group):
         return like if parts is None else parts[group.rank()]
     if parts is None:
         parts = stack([like] * group.size())
@@ -220,7 +241,7 @@ def all_to_all_ragged(group: Any, parts: Sequence[Tensor], out: Sequence[Tensor]
     if len(shapes) > 1:
         refuse_staging(modes.stage, "all_to_all of parts of several shapes")
     with no_grad():
-        if not _moves(group):
+        if not moves(group):
             return list(parts)
         rows = _exchanged(group, stack(parts))
         return [rows[i] for i in range(group.size())]

@@ -18,6 +18,8 @@ from fx.nn.base.module import Module
 from fx.nn.data_parallel.joining import Hook, Joining
 from fx.nn.data_parallel.reducer import Reducer
 from fx.nn.data_parallel.values import NAME, same_models, take
+from fx.nn.data_parallel.virtual import VirtualRanks
+from fx.nn.layers.instance_norms import SyncBatchNorm
 
 _BUCKET = 25  # MB of gradients that are averaged together
 
@@ -37,11 +39,15 @@ class DistributedDataParallel(Module):
         bucket_cap_mb: how many MB of gradients are averaged together.
         find_unused_parameters: look which parameters have no part in a forward pass.
         static_graph: the same parameters take part in every pass as in the first.
+        virtual_ranks: let each process stand for several ranks, of which there are so many in all:
+            ``micro_batches`` cuts its batch, and training has the same bits on 1, 2, 4 … of them.
         device_ids, output_device: None; modules are on the CPU.
         dim, check_reduction, gradient_as_bucket_view, batched_grad_copy: accepted; they change
             nothing here.
 
     Raises:
+        ValueError: if virtual ranks do not divide among the processes, or go with what depends on
+            how many processes there are.
         RuntimeError: if no parameter requires grad; in a forward pass, naming the parameters, if
             the pass before left some without a gradient.
         DistError: if the models of the ranks differ.
@@ -78,6 +84,8 @@ class DistributedDataParallel(Module):
         bucket_cap_mb_list: Any = None,
         batched_grad_copy: bool = False,
         forward_sync_buffers: bool | None = None,
+        *,
+        virtual_ranks: int | None = None,
     ) -> None:
         super().__init__()
         for name, value in (
@@ -126,6 +134,57 @@ class DistributedDataParallel(Module):
         self._reducer = Reducer(self.process_group, trained, cap, looks)
         self._joining: Joining | None = None
         self._hook_compiles = True
+        if virtual_ranks is not None:
+            self._reducer.virtual = self._virtual(virtual_ranks)
+
+    def _virtual(self, count: int) -> VirtualRanks:
+        looks = "find_unused_parameters" if self.find_unused_parameters else "static_graph"
+        layers = [m for m in self.module.modules() if isinstance(m, SyncBatchNorm)]
+        for refused, what in (
+            (self._reducer.looks, looks),
+            (layers, "SyncBatchNorm, which needs all ranks at once,"),
+            (self._synced() and not self.broadcast_buffers, "broadcast_buffers=False"),
+        ):
+            if refused:
+                raise ArgumentError(f"{NAME}: {what} does not go with virtual_ranks; leave it out")
+        return VirtualRanks(count, self.process_group)
+
+    def micro_batches(self, *batch: Any) -> Iterator[Any]:
+        """The batch of this process as those of its virtual ranks, one after the other.
+
+        Each needs its forward and backward pass before the next. Behind the last one gradients are
+        the means over all virtual ranks. What the block draws, it draws as that virtual rank.
+
+        Args:
+            batch: tensors, or trees of them, of one length that divides by the virtual ranks of
+                this process. With k of them micro-batch j has the rows j, j + k, j + 2 k ..., as
+                ``DistributedSampler(dataset, virtual_ranks=...)`` orders them.
+
+        Returns:
+            an iterator of what is given: of one thing its parts, of several tuples of parts.
+
+        Raises:
+            RuntimeError: if the module has no virtual ranks, or a micro-batch no forward pass.
+            ShapeError: if lengths differ or do not divide.
+
+        Example:
+            >>> import fx, fx.distributed as dist
+            >>> dist.init_process_group("fake", rank=0, world_size=2)
+            >>> net = fx.nn.Linear(3, 1)
+            >>> model = fx.nn.parallel.DistributedDataParallel(net, virtual_ranks=4)
+            >>> for x, y in model.micro_batches(fx.ones((6, 3)), fx.zeros((6, 1))):
+            ...     print(x.shape)
+            ...     (model(x) - y).sum().backward()
+            (3, 3)
+            (3, 3)
+            >>> net.bias.grad
+            tensor([3.])
+            >>> dist.destroy_process_group()
+        """
+        virtual = self._reducer.virtual
+        if virtual is None:
+            raise DistError(f"micro_batches: write {NAME}(module, virtual_ranks=...)")
+        return virtual.turns(batch[0] if len(batch) == 1 else batch)
 
     def register_comm_hook(self, state: Any, hook: Callable[[Any, Any], Any]) -> None:
         """Let a function send the gradients, once a bucket: ``hook(state, bucket)``, once.
@@ -143,6 +202,8 @@ class DistributedDataParallel(Module):
         """
         if not callable(hook):
             raise TypeError(f"Communication hook must be callable, got {type(hook).__name__}")
+        if self._reducer.virtual is not None:
+            raise DistError("register_comm_hook: virtual_ranks have their own way to add gradients")
         if self._reducer.hook is not None:
             raise DistError("register_comm_hook can only be called once: there is a hook already")
         self._reducer.hook = partial(hook, state)
@@ -168,9 +229,15 @@ class DistributedDataParallel(Module):
         before = self.require_forward_param_sync
         if stage is not None:
             before = reducer.synced.get(stage, before)
-        if before and self.broadcast_buffers:
+        virtual = reducer.virtual if is_grad_enabled() else None
+        first = virtual is None or virtual.number == 0
+        if before and self.broadcast_buffers and first:
             take(self.process_group, self._synced(), self._first())
+        if virtual is not None:
+            virtual.begin(reducer.params, self._synced())
         out = self.module(*inputs, **kwargs)
+        if virtual is not None:
+            virtual.end(self._synced())
         reducer.armed = syncs
         if syncs:
             reducer.prepare(out if reducer.looks else None, self.static_graph)
@@ -195,6 +262,8 @@ class DistributedDataParallel(Module):
     @contextmanager
     def no_sync(self) -> Iterator[None]:
         """A block whose gradients stay this rank's own; the next pass averages their sum."""
+        if self._reducer.virtual is not None:
+            raise DistError(f"{NAME}.no_sync: gradients of virtual ranks are added in every step")
         before, self.require_backward_grad_sync = self.require_backward_grad_sync, False
         try:
             yield
@@ -228,6 +297,8 @@ class DistributedDataParallel(Module):
             self._leave_join()
 
     def _joins(self, by_all: bool, throws: bool) -> Joining:
+        if self._reducer.virtual is not None:
+            raise DistError(f"{NAME}.join: virtual ranks have batches in every step")
         self._joining, self._reducer.joined = Joining(self, by_all, throws), True
         return self._joining
 

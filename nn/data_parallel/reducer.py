@@ -18,6 +18,7 @@ from fx.distributed.reductions import ReduceOp
 from fx.distributed.work import Future, Work
 from fx.nn.data_parallel.buckets import GradBucket
 from fx.nn.data_parallel.values import NAME, now
+from fx.nn.data_parallel.virtual import VirtualRanks
 from fx.tape import Select
 from fx.tensor import Tensor, new_tensor
 
@@ -38,6 +39,7 @@ class Reducer:
         self._works: list[Any] = []  # of the buckets that are sent: works, or futures of a hook
         self.hook: Callable[[GradBucket], Future] | None = None
         self.joined = False  # whether ranks that are through take part with zeros
+        self.virtual: VirtualRanks | None = None
         last = self.params[self.buckets[-1][0]]._dtype
         self._native = staged.native_means(group, last)
         self._started = False
@@ -108,6 +110,11 @@ class Reducer:
             )  # fmt: skip
         self._started = True
         self._waiting.discard(i)
+        if self.virtual is not None and not self.virtual.last:
+            if not self._waiting:
+                self.armed = False
+                self.virtual.add(self.params)
+            return
         if self._staged:
             if not self._waiting:
                 self._average()
@@ -125,7 +132,7 @@ class Reducer:
 
     def _plain(self) -> bool:
         """Whether every rank has every gradient, and wants their means."""
-        return self.hook is None and not self.looks and not self.joined
+        return not (self.hook or self.looks or self.joined or self.virtual)
 
     def _mean(self, bucket: list[int]) -> None:
         """Average the last bucket at once: nothing is left that could go on meanwhile."""
@@ -139,11 +146,15 @@ class Reducer:
 
     def begin(self, bucket: list[int], zeros: bool = False) -> None:
         """Average a bucket; one without gradients here takes part with zeros."""
-        params = [self.params[i] for i in bucket]
-        flat = exchange.collective.empty((sum(p.size for p in params),), params[0]._dtype)
+        params, virtual = [self.params[i] for i in bucket], self.virtual
+        dtype = params[0]._dtype
+        wide = dtype if virtual is None else exchange.collective.widen(np.empty(0, dtype)).dtype
+        flat = exchange.collective.empty((sum(p.size for p in params),), wide)
         at = 0
         for i, p in zip(bucket, params):
             held = None if zeros or i in self._unused else p.grad
+            if virtual is not None:
+                held = virtual.sum_of(i, p)
             here = flat[at : at + p.size]
             here[...] = 0 if held is None else array_of(held, NAME).reshape(-1)
             at += p.size
@@ -151,8 +162,11 @@ class Reducer:
             self._works.append(self._hooked(bucket, new_tensor(flat)))
             return
         op = ReduceOp.AVG if self.divisor is None else ReduceOp.PREMUL_SUM(1 / self.divisor)
+        steps = exchange.reduce_all(self.group, flat, op)
+        if virtual is not None:
+            steps = exchange.mean_in_order(self.group, flat, virtual.terms, dtype)
         key = ("gradients", f"bucket {len(self._works)}", flat.dtype.name, flat.size)
-        steps = exchange.checked(self.group, key, exchange.reduce_all(self.group, flat, op), True)
+        steps = exchange.checked(self.group, key, steps, True)
         self._works.append(
             Work(self.group, "gradients", steps, lambda out: out, flat.nbytes).begin()
         )
@@ -173,6 +187,8 @@ class Reducer:
     def _finish(self) -> None:
         """Give every parameter its mean."""
         self.armed = False
+        if self.virtual is not None:
+            self.virtual.waits = False
         used = self.used_anywhere()
         for bucket, work in zip(self.buckets, self._works):
             out, at = _array(work, bucket, self.params), 0
@@ -193,7 +209,12 @@ class Reducer:
         self.armed = False
         held = [p.grad for p in self.params]
         values = [staged.value_of(g, NAME) for g in held]
-        if self.hook is None:
+        if self.virtual is not None:
+            self.virtual.waits = False
+            sums = [self.virtual.sum_of(i, p) for i, p in enumerate(self.params)]
+            dtypes = [p._dtype for p in self.params]
+            means = staged.means_in_order(self.group, sums, self.virtual.terms, dtypes)
+        elif self.hook is None:
             means = staged.reduce_each(self.group, values, ReduceOp.AVG)
         else:
             means = list(values)

@@ -86,6 +86,11 @@ def test_what_distributed_samplers_refuse(arguments, message):
         DistributedSampler(range(3), *arguments)
 
 
+def test_virtual_ranks_that_do_not_divide_are_refused():
+    with pytest.raises(ValueError, match="virtual_ranks=4 does not divide by 3 replicas"):
+        DistributedSampler(range(3), 3, 0, virtual_ranks=4)
+
+
 SAMPLERS = {
     "num_samples": (RandomSampler, {"num_samples": 0}),
     "a fraction": (RandomSampler, {"num_samples": 1.5}),
@@ -94,6 +99,35 @@ SAMPLERS = {
     "batch_size": (BatchSampler, {"batch_size": True, "drop_last": False}),
     "drop_last": (BatchSampler, {"batch_size": 1, "drop_last": 1}),
 }
+
+
+@pytest.mark.parametrize("drop_last", [False, True])
+@pytest.mark.parametrize("size", [5, 32, 45])
+def test_virtual_ranks_have_the_same_samples_on_any_replicas(size, drop_last):
+    """Of a batch of 8, virtual rank v of 4 has the samples that replica v of 4 would have."""
+    more = {"seed": 3, "drop_last": drop_last}
+    want = [list(DistributedSampler(range(size), 4, v, **more)) for v in range(4)]
+    for replicas in (1, 2, 4):
+        each = 4 // replicas
+        for rank in range(replicas):
+            sampler = DistributedSampler(range(size), replicas, rank, virtual_ranks=4, **more)
+            found = list(sampler)
+            assert len(found) == len(sampler)
+            for j in range(each):  # as micro_batches cuts
+                assert found[j::each] == want[rank * each + j]
+
+
+def test_virtual_ranks_resume_with_other_replicas():
+    whole = [DistributedSampler(range(40), 1, 0, virtual_ranks=4)]
+    order = list(whole[0])
+    halves = [DistributedSampler(range(40), 2, r, virtual_ranks=4) for r in range(2)]
+    running = [iter(s) for s in halves]
+    before = [[next(it) for _ in range(6)] for it in running]  # 3 rows of 2 virtual ranks each
+    assert [i for a in range(0, 6, 2) for half in before for i in half[a : a + 2]] == order[:12]
+    states = [s.state_dict() for s in halves]
+    assert states[0] == states[1]
+    whole[0].load_state_dict(states[0])
+    assert list(whole[0]) == order[12:]
 
 
 @pytest.mark.parametrize("name", SAMPLERS)

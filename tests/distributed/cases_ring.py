@@ -36,6 +36,8 @@ def case_on_ranks():
             close(jit(ring)(*QKV), want)
             for found, slope in zip(jit(fx.grad(squares(ring), (0, 1, 2)))(*QKV), slopes):
                 close(found, slope)
+        step = fx.jit(fx.grad(squares(ring), (0, 1, 2)))
+        assert [e.native for e in step.lower(*QKV).executables] == [True]
 
 
 def case_of_tensors_on_a_mesh():

@@ -474,6 +474,9 @@ def case_a_ring_of_messages_is_a_node():
         return dist.all_reduce(place + 0) + 1, place + 0, other + 0
 
     f = fx.jit(turn)
+    assert [e.native for e in f.lower(mine()).executables] == [True]
+    schedule = str(f.lower(mine()).schedule)
+    assert "pair_messages" in schedule and "numpy" not in schedule, schedule
     for n in (5, 5, 5, 40_000):  # the last ones are not buffered: all are under way at once
         x = mine(n=n)
         theirs = lambda r, n=n: np.arange(1, n + 1) * (r + 2) / 3
@@ -536,9 +539,33 @@ def case_what_pairs_of_ranks_do_not_compile_is_named():
         return x
 
     if rank == 1:
-        refused("float32[5] is 20 bytes, and rank 0 sent 12", fx.jit(short), mine())
+        told = "float32[5] is 20 bytes, and rank 0 of its group sent 12"
+        refused(told, fx.jit(short), mine())
     else:
         fx.jit(short)(mine())
+
+    def uneven(x, more=0):
+        if rank == 0:
+            dist.send(x[: 4 - more], 1)
+            dist.send(x[:2], 1, tag=3)
+        elif rank == 1:
+            ops = [
+                dist.P2POp(dist.irecv, fx.nn.Buffer(fx.zeros(4)), 0),
+                dist.P2POp(dist.irecv, fx.nn.Buffer(fx.zeros(2)), 0, tag=3),
+            ]
+            dist.batch_isend_irecv(ops)
+        return x + 1
+
+    step = fx.jit(uneven, static_argnums=1)
+    if rank == 1:
+        refused("float32[2] is 8 bytes, and rank 0 of its group sent 12", step, mine(), 1)
+    else:
+        step(mine(), 1)
+    step(mine())  # and the next one is right
+    if rank == 1:
+        refused("MPI gave up with its code", fx.jit(lambda x: (dist.recv(place, 0), x)), mine())
+    elif rank == 0:
+        dist.send(mine(n=6), 1)
     lanes = lambda x: fx.vmap(lambda r: (dist.send(r, right), r)[1])(x)
     with np.testing.assert_raises_regex(fx.errors.FxError, "a value inside vmap"):
         fx.jit(lanes)(fx.ones((2, 2)))

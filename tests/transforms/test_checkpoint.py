@@ -213,3 +213,34 @@ def test_a_network_with_dropout_and_batch_norm():
         return [p.grad for p in net.parameters()], list(net.buffers()), fx.rand(2)
 
     same(train(fx.checkpoint), [array(a) for a in fx.tree.leaves(train(lambda f: f))], 0, 0)
+
+
+def test_a_jitted_function_that_differentiates_one_is_one_native_call():
+    x = fx.asarray(np.random.default_rng(0).normal(size=(4, 4)))
+    plain = lambda x, s: ((fx.sin(x) @ x.mT * x).sum(), s)
+    kept = fx.checkpoint(plain)
+    outer = lambda f: lambda x, s: (fx.grad(lambda x: f(x, s)[0] ** 2)(x), f(x, s)[1], s)
+    f = fx.jit(outer(kept))
+    assert [e.native for e in f.lower(x, fx.ones(2)).executables] == [True]
+    for a, b in zip(f(x, fx.ones(2)), outer(plain)(x, fx.ones(2)), strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), 1e-12)
+    # what differentiates the jitted function differentiates the checkpointed one
+    second = lambda f: fx.grad(lambda x: (f(x, x)[0] ** 2).sum())
+    np.testing.assert_allclose(second(f)(x).numpy(), second(outer(plain))(x).numpy(), 1e-10)
+    lanes = fx.jit(fx.vmap(outer(kept), (0, None)))
+    rows = fx.stack([x, x + 1])
+    found, want = lanes(rows, x)[0], fx.vmap(outer(plain), (0, None))(rows, x)[0]
+    np.testing.assert_allclose(found.numpy(), want.numpy(), 1e-12)
+
+
+def test_what_a_jitted_step_gives_back_of_its_arguments_is_its_own():
+    kept = fx.checkpoint(lambda x, s: (fx.sin(x), s))
+
+    @fx.jit(donate_argnums=0)
+    def step(x, s):
+        return fx.grad(lambda x: kept(x, s)[0].sum())(x), kept(x, s)[1]
+
+    s = fx.ones(3)
+    for _ in range(3):
+        slope, same = step(fx.zeros(3), s)
+        assert slope.tolist() == [1.0] * 3 and same.tolist() == [1.0] * 3 == s.tolist()

@@ -8,8 +8,8 @@ from typing import Any
 from fx import limits
 from fx.devices import backend
 from fx.errors import CompileError
-from fx.graph.ir import Graph
-from fx.graph.manager import optimize
+from fx.graph.ir import Graph, Node, Rewriter
+from fx.graph.manager import map_nested, optimize
 from fx.graph.passes.effects import effects_in, has_effects
 from fx.graph.passes.ordering import ordered
 from fx.prims.collective import MESSAGES
@@ -30,7 +30,7 @@ def executable_of(graph: Graph, donated: tuple[int, ...] = (), optimized: bool =
     key = ("executable", donated, limits.key())
     found = graph.cache.get(key)
     if found is None:
-        whole = graph if optimized else optimize(graph)
+        whole = graph if optimized else optimize(without_calls(graph))
         whole.cache["dynamic"] = graph.cache.get("dynamic", False)
         whole.cache["lengths"] = graph.cache.get("lengths", ())
         found = graph.cache[key] = _compile(whole, donated)
@@ -40,6 +40,25 @@ def executable_of(graph: Graph, donated: tuple[int, ...] = (), optimized: bool =
         ]
         graph.cache["fixed"] = fixed
     return found
+
+
+def without_calls(graph: Graph) -> Graph:
+    """The graph that runs and is not differentiated: calls that are there for their derivatives
+    alone, as those of ``checkpoint``, whose results are their arguments, are none of it."""
+
+    def given(node: Node) -> bool:
+        return getattr(node.primitive, "gives_arguments", False)
+
+    if any(map(given, graph.nodes)):
+        rewriter = Rewriter(graph)
+        for node in graph.nodes:
+            if given(node):
+                for out, v in zip(node.outs, node.inputs):
+                    rewriter.replace(out, rewriter.get(v))
+            else:
+                rewriter.keep(node)
+        graph = rewriter.done()
+    return map_nested(graph, without_calls)
 
 
 def _compile(graph: Graph, donated: tuple[int, ...]) -> Any:

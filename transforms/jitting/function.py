@@ -252,6 +252,14 @@ class Jitted(Programs):
             >>> [node.primitive.name for node in f.lower(fx.ones(3)).graph.nodes]
             ['exp', 'add']
         """
+        return lazily("explain").lowered(*self.program_of(*args, **kwargs))  # type: ignore[no-any-return]
+
+    def program_of(self, *args: Any, **kwargs: Any) -> tuple[Program, Any]:
+        """What the function is staged to for some arguments, and the answers on the way to the end.
+
+        Raises:
+            StagingError: as ``lower`` does.
+        """
         signature = Signature(self, args, kwargs)
         lazily("explain").refuse_tracers(name_of(self.function), signature.tensors)
         try:
@@ -268,13 +276,13 @@ class Jitted(Programs):
             ) from None
         except Again:
             self._drop(signature.key, program)
-            return self.lower(*args, **kwargs)
+            return self.program_of(*args, **kwargs)
         except GiveUp as reason:
             raise StagingError(
                 f"lower of {name_of(self.function)}: it runs uncompiled for these arguments, "
                 f"since {reason}"
             ) from None
-        return lazily("explain").lowered(program, call.path)  # type: ignore[no-any-return]
+        return program, call.path
 
     def cache_size(self) -> int:
         """The number of programs that are kept."""

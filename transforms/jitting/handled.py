@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from fx.frames import is_internal, is_of_handler
+from fx.frames import count_as_internal, is_internal, is_of_handler
 
 PLAN, GUARDS = "<plan of ", "<guards>"  # how the file names of generated code begin
+count_as_internal(PLAN)
+count_as_internal(GUARDS)
 _OF_CODE = ("builtins", "fx", "numpy")  # whose errors fx and generated code raise
 
 
@@ -45,8 +47,4 @@ def was_sent(error: Exception) -> bool:
         if last.startswith(PLAN) and frame.f_locals.get("list", True) == []:
             return True  # the builtin empties the list when it has stored what came out
         trace = trace.tb_next
-    return _is_ours(last) and type(error).__module__.partition(".")[0] not in _OF_CODE
-
-
-def _is_ours(filename: str) -> bool:
-    return is_internal(filename) or filename.startswith((PLAN, GUARDS))
+    return is_internal(last) and type(error).__module__.partition(".")[0] not in _OF_CODE

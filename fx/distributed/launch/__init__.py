@@ -14,8 +14,13 @@ def main(arguments: list[str] | None = None) -> int:
     from fx.distributed.launch.job import Job, say
     from fx.distributed.launch.options import UsageError, cores, options
 
+    arguments = sys.argv[1:] if arguments is None else arguments
     try:
         told = options(arguments)
+        if told.hosts:
+            from fx.distributed.launch.remote import Remote
+
+            return Remote(told, arguments).run()
         if told.ranks > cores():
             say(f"warning: {told.ranks} ranks on {cores()} cores will wait for each other")
         return Job(told).run()

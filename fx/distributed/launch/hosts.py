@@ -170,7 +170,8 @@ class Hosts:
     def _take(self, message: dict[str, Any]) -> None:
         if "error" in message:
             raise UsageError(message["error"])
-        if "stop" in message:
+        if "stop" in message and (self.stopped is None or not self.counts):
+            # the first says why; that a host which has failed is lost then comes behind it
             self.stopped, self.counts = message["stop"], message["counts"]
         self._done = self._done or "done" in message
 

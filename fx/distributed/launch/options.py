@@ -38,6 +38,10 @@ def parser() -> ArgumentParser:
 
     flag("--nnodes", default="1", help="hosts, or MIN:MAX of them")
     flag("--nproc-per-node", default="1", help="ranks on this host: a number, auto, cpu or gpu")
+    flag(
+        "--hosts", default="", help="HOST,USER@HOST,HOST:RANKS,...: start a launcher on each by ssh"
+    )
+    flag("--ssh", default="ssh -o BatchMode=yes", help="how --hosts reaches a host")
     flag("--node-rank", type=int, default=0, help="which host this is, with --master-addr")
     flag("--master-addr", default="127.0.0.1", help="the host with --node-rank 0")
     flag("--master-port", type=int, help="its port; 29500 with several hosts, else a free one")
@@ -103,9 +107,9 @@ def options(arguments: list[str] | None = None) -> Namespace:
     Raises ``UsageError``; ``SystemExit`` as ``argparse`` does.
     """
     out = parser().parse_args(arguments)
-    out.ranks = _ranks(out.nproc_per_node)
+    out.ranks = 0 if out.hosts else _ranks(out.nproc_per_node)  # each host counts its own
     out.nodes = (1, 1) if out.standalone else _nodes(out.nnodes)
-    out.modes = _modes(out)
+    out.modes = [] if out.hosts else _modes(out)
     out.signals = [_signal(name) for name in out.signals_to_handle.split(",") if name]
     if out.max_restarts < 0 or out.monitor_interval <= 0 or out.shutdown_timeout < 0:
         raise UsageError(

@@ -25,7 +25,7 @@ from fx.config import modes
 from fx.graph.ir import Graph, Value, input_value
 from fx.graph.manager import optimize
 from fx.tensor import Tensor, _new
-from fx.transforms.jitting.compiled import executable_of
+from fx.transforms.jitting.compiled import executable_of, without_calls
 from fx.transforms.jitting.donation import Gone, give_away
 from fx.transforms.jitting.handled import PLAN
 from fx.transforms.jitting.program import Argument, Captured, Counted, Gathered, Held, Program
@@ -145,7 +145,8 @@ def _graph_of(program: Program) -> tuple[Graph, dict[Value, Any]]:
     outputs += [v for _, v in finish.grads if v is not None]
     outputs += [leaf.value for _, _, leaf in finish.numbers if leaf.value is not None]
     outputs += elements_of(program)
-    graph = optimize(Graph(list(program.sources), segment.nodes, outputs, program.name))
+    whole = Graph(list(program.sources), segment.nodes, outputs, program.name)
+    graph = optimize(without_calls(whole))
     used = set(graph.uses())
     inputs = [v for v in graph.inputs if v in used]
     return Graph(inputs, graph.nodes, graph.outputs, program.name), program.sources

@@ -186,7 +186,8 @@ def in_body(words: tuple[int, ...], line: str) -> str:
     """The message of a loop or branch in which several steps may fail, by their words."""
     if words == (BAD_INDEX,):
         return f"index %lld is out of range in a loop or branch ({line})"
-    return f"{', or '.join([_IN_BODY[w] for w in words])} (in a loop or branch, {line})"
+    code = ": MPI gave up with its code %lld" if {LOST, UNLIKE} & {*words} else ""
+    return f"{', or '.join([_IN_BODY[w] for w in words])}{code} (in a loop or branch, {line})"
 
 
 def is_checked(step: Any) -> bool:

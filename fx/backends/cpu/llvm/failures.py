@@ -18,19 +18,29 @@ from fx.errors import DistError, DivisionError, FxError, IndexingError, LinAlgEr
 BAD_INDEX, DIVIDED, UNSOLVED, LOST, UNLIKE = 1, 2, 3, 4, 5
 
 
+class MessageLost(DistError):
+    """A message between ranks is not delivered. A second line of the text is for who differs."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text.partition("\n")[0])
+
+
 class RanksDiffer(DistError):
     """Ranks do not do the same.
 
     A kernel knows its own side alone: when the error is made of its text, the ranks tell each other
-    what they do, which all of them come to, since all have found that they differ.
+    what they do, which all of them come to, since all have found that they differ. Of a message
+    between two, of another number of bytes than its place, the second line of the text tells,
+    behind which that number stands, which ends the first as MPI's code.
     """
 
     def __init__(self, text: str) -> None:
-        super().__init__(collective.told(text))
+        first, _, second = text.partition("\n")
+        super().__init__(second + first.rpartition(" ")[2] if second else collective.told(text))
 
 
 # of the words, from 1 on
-ERRORS = (IndexingError, DivisionError, LinAlgError, DistError, RanksDiffer)
+ERRORS = (IndexingError, DivisionError, LinAlgError, MessageLost, RanksDiffer)
 
 
 def failed(word: int, message: str, index: int) -> FxError:

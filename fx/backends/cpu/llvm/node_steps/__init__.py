@@ -18,6 +18,7 @@ from fx.backends.cpu.llvm.node_steps import (
     fourier,
     indexing,
     lapack,
+    pairs,
     philox,
     ranks,
     scattering,
@@ -64,5 +65,6 @@ STEPS: dict[str, Callable[[Node], Step | list[Step] | None]] = {
     "irfft": fourier.planned,
     "verified": lapack.verified,
     **ranks.STEPS,
+    **pairs.STEPS,
     **dict.fromkeys(PLANS, lapack.planned),
 }

@@ -43,6 +43,7 @@ _FUNCTIONS = {
     "Isend": [pointer, i64, i64, i32, i32, i64, pointer],
     "Irecv": [pointer, i64, i64, i32, i32, i64, pointer],
     "Test": [pointer, pointer, pointer],
+    "Get_count": [pointer, i64, pointer],
 }
 _LIBRARY = {
     "usleep": [i32],
@@ -73,8 +74,11 @@ class Messages:
 
     def __init__(self, frame: Frame, node: Node) -> None:
         self.b, self.node = frame.b, node
-        self.words = externals.ranks(frame.b.module, node.params["axis"])
-        self._asked: list[tuple[Any, Any]] = []  # codes and requests that nobody waited for yet
+        axis = node.params["axis"] if "axis" in node.params else node.params["among"]
+        self.words = externals.ranks(frame.b.module, axis)
+        # codes and requests that nobody waited for yet, and bytes that must come
+        self._asked: list[tuple[Any, Any, int | None]] = []
+        self._count: Any = None  # the place of the bytes of a message that had others; -1
         self._found: Any = None  # the place of the first code that is not 0
         self.behind: list[Callable[[], None]] = []  # what is done when they are through
 
@@ -86,8 +90,15 @@ class Messages:
         """The handle of a dtype; of bytes for None."""
         return self.word(DATATYPES[dtype])
 
-    def post(self, name: str, *args: Any) -> None:
-        """Begin a message; its last arguments are the communicator and the request."""
+    def post(
+        self, name: str, *args: Any, comm: int | None = None, expects: int | None = None
+    ) -> None:
+        """Begin a message; its last arguments are the communicator and the request.
+
+        Args:
+            comm: the word of the communicator; None: that of such messages.
+            expects: how many bytes must come.
+        """
         b = self.b
         if self._found is None:
             self._found = self._local(i32)
@@ -96,8 +107,9 @@ class Messages:
         request = self._local(i64)
         b.store(i64(0), request)
         function = externals.declare(b.module, f"fx.mpi.{name}")
-        comm = self.word(APART if name in ("Isend", "Irecv") else COMM)
-        self._asked.append((b.call(function, [*args, comm, request]), request))
+        if comm is None:
+            comm = APART if name in ("Isend", "Irecv") else COMM
+        self._asked.append((b.call(function, [*args, self.word(comm), request]), request, expects))
 
     def _local(self, kind: Any) -> Any:
         with self.b.goto_entry_block():
@@ -108,13 +120,35 @@ class Messages:
     def wait(self) -> Any:
         """Wait for what was begun; the first code that was not 0 so far."""
         b = self.b
-        for code, request in self._asked:
-            waited = b.call(_wait(b.module), [request, code, self.word(LIMIT)])
+        state = self._local(ir.ArrayType(i64, 16)) if self._asked else None
+        for code, request, expects in self._asked:
+            waited = b.call(_wait(b.module), [request, code, self.word(LIMIT), state])
+            if expects is not None:
+                self._check_count(waited, state, expects)
             before = b.load(self._found, typ=i32)
             first = b.icmp_signed("==", before, i32(0))
             b.store(b.select(first, waited, before), self._found)
         self._asked = []
         return b.load(self._found, typ=i32)
+
+    def _check_count(self, code: Any, state: Any, expects: int) -> None:
+        """Note the bytes of a message that came, if they are not as many as must come."""
+        b = self.b
+        if self._count is None:
+            self._count = self._local(i64)
+            with b.goto_entry_block():
+                b.store(i64(-1), self._count)
+        place = self._local(i64)
+        with b.if_then(b.icmp_signed("==", code, i32(0)), likely=True):
+            count = externals.declare(b.module, "fx.mpi.Get_count")
+            b.call(count, [state, self.datatype(None), place])
+            found = b.load(place, typ=i64)
+            with b.if_then(b.icmp_signed("!=", found, i64(expects)), likely=False):
+                b.store(found, self._count)
+
+    def wrong_count(self) -> Any:
+        """The bytes of a message that had others than must come, or -1; None: nobody looked."""
+        return None if self._count is None else self.b.load(self._count, typ=i64)
 
     @contextmanager
     def then(self) -> Iterator[None]:
@@ -174,20 +208,19 @@ def _function(module: ir.Module, name: str, result: Any, args: list[Any]) -> tup
 def _wait(module: ir.Module) -> ir.Function:
     """Test a request until it is through; the code of what was posted, of a test, or one of ours.
 
-    As ``fx.distributed.mpi.wait`` does; the limit is in nanoseconds, 0: none.
+    As ``fx.distributed.mpi.wait`` does; the limit is in nanoseconds, 0: none. ``state`` has room
+    for what MPI says of the message.
     """
-    function, new = _function(module, "fx_wait", i32, [pointer, i32, i64])
+    function, new = _function(module, "fx_wait", i32, [pointer, i32, i64, pointer])
     if not new:
         return function
-    request, posted, limit = function.args
+    request, posted, limit, state = function.args
     names = "start test look again slow rest moved idle leave nap signals done"
     block = {name: function.append_basic_block(name) for name in names.split()}
     b = ir.IRBuilder(block["start"])
     call = lambda name, *args: b.call(externals.declare(module, f"fx.{name}"), args)
     now = lambda: b.call(_now(module), [])
-    flag, state, began, last, since = (
-        _place(b, kind) for kind in (i32, ir.ArrayType(i64, 16), i64, i64, i64)
-    )
+    flag, began, last, since = (_place(b, kind) for kind in (i32, i64, i64, i64))
     b.store(i32(0), flag)
     b.store(i64(0), began)
     b.cbranch(b.icmp_signed("==", posted, i32(0)), block["test"], block["done"])

@@ -16,6 +16,7 @@ from typing import Any
 from fx import limits
 from fx.backends.cpu.collective import INDEX
 from fx.backends.cpu.llvm.ir import (
+    Frame,
     at,
     i8,
     i32,
@@ -23,10 +24,14 @@ from fx.backends.cpu.llvm.ir import (
     in_vectors,
     lanes_for,
     load_item,
+    part,
     store_item,
 )
+from fx.backends.cpu.llvm.node_steps.kernel import SpecialStep, tasks_for
 from fx.backends.cpu.llvm.node_steps.messages import Messages
+from fx.compiler.step import Step
 from fx.dtypes import float32, float64
+from fx.graph.ir import Node
 
 _TAG = (1 << 15) + 1  # eager messages have lower ones
 
@@ -76,15 +81,41 @@ def sum_by_pieces(
         target = place(out, start)
 
         def add(i: Any, lanes: int | None) -> None:
-            level = [load_item(b, each, i, dtype, lanes) for each in ordered]
-            while len(level) > 1:
-                pairs = [b.fadd(p, q) for p, q in zip(level[::2], level[1::2])]
-                level = pairs + level[len(pairs) * 2 :]
-            store_item(b, level[0], target, i, dtype)
+            terms = [load_item(b, each, i, dtype, lanes) for each in ordered]
+            store_item(b, _by_pairs(b, terms), target, i, dtype)
 
         in_vectors(b, 0, length, lanes_for(dtype), add)
         theirs = [(place(out, piece(r)[0]), piece(r)[1]) for r in others]
         swap(lambda r: (target, length), theirs, _TAG + 1)
+
+
+def _by_pairs(b: Any, level: list[Any]) -> Any:
+    """The sum of some numbers, as ``reductions.tree`` adds them; nothing may take it apart."""
+    while len(level) > 1:
+        pairs = [b.fadd(p, q) for p, q in zip(level[::2], level[1::2])]
+        level = pairs + level[len(pairs) * 2 :]
+    return level[0]
+
+
+def ordered_sum(node: Node) -> Step | None:
+    """The step of ``fx/distributed/ordered.py``."""
+    dtype, size = node.out.spec.dtype, node.out.spec.size
+    if dtype not in (float32, float64) or not size:
+        return None
+    cost = 0.1 * node.out.spec.nbytes * (1 + len(node.inputs))
+    tasks = tasks_for(cost, size // lanes_for(dtype))
+
+    def body(frame: Frame) -> None:
+        b = frame.b
+
+        def add(i: Any, lanes: int | None) -> None:
+            terms = [load_item(b, x, i, dtype, lanes) for x in frame.reads]
+            store_item(b, _by_pairs(b, terms), frame.writes[0], i, dtype)
+
+        with frame.tasks() as task:
+            in_vectors(b, *part(b, task, tasks, size), lanes_for(dtype), add)
+
+    return SpecialStep(node, body, tasks=tasks, cost=cost)
 
 
 def _of_rank(m: Messages, r: int, own: Any, slots: Sequence[Any], index: Any, size: int) -> Any:

@@ -19,7 +19,12 @@ from fx.backends.cpu.llvm.ir import Frame, at, clear, copy, i8, i32, i64, store_
 from fx.backends.cpu.llvm.node_steps.checked import CheckedStep
 from fx.backends.cpu.llvm.node_steps.kernel import SpecialStep, has_elements
 from fx.backends.cpu.llvm.node_steps.messages import LATE, Messages
-from fx.backends.cpu.llvm.node_steps.rank_sums import by_pieces, pieces_room, sum_by_pieces
+from fx.backends.cpu.llvm.node_steps.rank_sums import (
+    by_pieces,
+    ordered_sum,
+    pieces_room,
+    sum_by_pieces,
+)
 from fx.compiler.step import Step
 from fx.dtypes import bool_, int64, uint64
 from fx.graph.ir import Node
@@ -100,7 +105,8 @@ def _agreement(node: Node) -> Step | None:
             unlike = b.or_(unlike, b.icmp_signed("!=", found, word))
         with b.if_then(b.and_(unlike, b.not_(bad)), likely=False):
             store_item(b, i64(UNLIKE), status, i64(0), int64)
-            store_item(b, words[0], status, i64(1), int64)
+            tells = words[0] if keys else i64(node.params["tells"])
+            store_item(b, tells, status, i64(1), int64)
         b.ret_void()
 
     return _AgreementStep(node, body, _failure(node), cost=_LATENCY, scratch=4 * nbytes)
@@ -296,6 +302,7 @@ STEPS: dict[str, Callable[[Node], Step | None]] = {
     "psum_scatter_after": _scatter,
     "pbroadcast_after": _broadcast,
     "ppermute_after": _permute,
+    "ordered_sum": ordered_sum,
     "mesh_index": _index,
     "shard": _shard,
     "unshard": _as_it_is,
