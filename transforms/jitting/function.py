@@ -31,6 +31,8 @@ from fx.transforms.jitting.serving import Programs
 from fx.transforms.jitting.signature import Signature, holds_state
 from fx.transforms.jitting.writes import Writes
 
+_TRIES = 4  # to stage a function that is not called
+
 
 class Jitted(Programs):
     """A jitted function. Calling it runs compiled code; ``jit`` makes one.
@@ -260,29 +262,34 @@ class Jitted(Programs):
         Raises:
             StagingError: as ``lower`` does.
         """
-        signature = Signature(self, args, kwargs)
-        lazily("explain").refuse_tracers(name_of(self.function), signature.tensors)
-        try:
-            program = self._find(signature, args)
-            call = Call(self, program, signature)
+        why = ""
+        for _ in range(_TRIES):
+            signature = Signature(self, args, kwargs)
+            lazily("explain").refuse_tracers(name_of(self.function), signature.tensors)
             try:
-                call._to_the_end()
-            finally:
-                call.undo()
-        except Busy:
-            raise StagingError(
-                f"lower of {name_of(self.function)}: another thread compiles it for these "
-                f"arguments now; call lower again when it has"
-            ) from None
-        except Again:
-            self._drop(signature.key, program)
-            return self.program_of(*args, **kwargs)
-        except GiveUp as reason:
-            raise StagingError(
-                f"lower of {name_of(self.function)}: it runs uncompiled for these arguments, "
-                f"since {reason}"
-            ) from None
-        return program, call.path
+                program = self._find(signature, args)
+                call = Call(self, program, signature)
+                try:
+                    call._to_the_end()
+                finally:
+                    call.undo()
+                return program, call.path
+            except Busy:
+                raise StagingError(
+                    f"lower of {name_of(self.function)}: another thread compiles it for these "
+                    f"arguments now; call lower again when it has"
+                ) from None
+            except Again:
+                self._drop(signature.key, program)
+            except GiveUp as reason:
+                why = str(reason)
+                if why:
+                    break
+                self._drop(signature.key, program)  # it was for that call alone
+        raise StagingError(
+            f"lower of {name_of(self.function)}: it runs uncompiled for these arguments, since "
+            f"{why or 'it changes what it reads'}"
+        )
 
     def cache_size(self) -> int:
         """The number of programs that are kept."""

@@ -9,6 +9,8 @@ import pytest
 import fx
 import fx.nn as nn
 from fx.errors import StagingError
+from fx.transforms.jitting.program import GiveUp
+from fx.transforms.jitting.progress import Call
 
 RATE = 0.5
 
@@ -193,3 +195,16 @@ def test_what_the_compiler_reads_is_not_what_the_function_reads(monkeypatch):
         f(fx.ones((n, 4)))
     found = [g for e in f.explain().entries for g in e.guards]
     assert "global `RATE`" in found and not [g for g in found if "__" in g]
+
+
+def test_lower_stages_again_what_was_put_off_for_one_call(monkeypatch):
+    put_off, to_the_end = [True, True], Call._to_the_end
+
+    def staged(call):
+        if put_off and put_off.pop():
+            raise GiveUp("", lasting=False)
+        return to_the_end(call)
+
+    monkeypatch.setattr(Call, "_to_the_end", staged)
+    assert len(fx.jit(lambda x: x * 2 + 1).lower(fx.ones(3)).graph.nodes) == 2
+    assert not put_off
