@@ -445,3 +445,13 @@ def test_a_function_of_what_has_no_basis_of_eigenvectors_is_no_number():
     blocks = np.diag([1.0, 2.0, 1.0])
     blocks[0, 1] = 3.0
     np.testing.assert_allclose(square(blocks).numpy(), blocks @ blocks, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "rows", [[[0, 0], [0, 0]], [[1, 2], [2, 4]], [[0, 1], [0, 0]], [[1, 0], [0, 0]]]
+)
+def test_the_logarithm_of_a_singular_matrix_is_none(rows):
+    """SciPy's is that of a matrix close to it, whose half is 1e-10 where the root is 0."""
+    a = fx.tensor(np.array(rows, np.float64))
+    assert np.isnan(np.asarray(fx.linalg.logm(a))).all()
+    assert np.isnan(np.asarray(fx.linalg.fractional_matrix_power(a, 0.5))).all()

@@ -52,6 +52,8 @@ def matrix_function(x: Matrix, *, function: str) -> Matrix:
     wide = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
     with np.errstate(all="ignore"):
         if function == "logm":
+            if not np.linalg.slogdet(wide)[0]:  # of which SciPy gives that of one close to it
+                return nothing
             found = np.asarray(scipy.linalg.logm(wide))
         else:
             found = np.asarray(scipy.linalg.sqrtm(wide))
