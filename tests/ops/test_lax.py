@@ -246,7 +246,7 @@ def test_infinities_of_another_group_stay_there():
 
 def test_what_is_missing_says_so():
     with pytest.raises(AttributeError, match=r"dir\(fx.lax\) lists what there is"):
-        fx.lax.scaled_dot
+        fx.lax.scaled_dots
     with pytest.raises(TypeError, match=r"write x.astype\(fx.complex64\)"):
         fx.lax.bitcast_convert_type(fx.ones(2), fx.complex64)
     with pytest.raises(ValueError, match="2 numbers of int32 along the last axis"):

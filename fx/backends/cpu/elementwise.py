@@ -269,7 +269,8 @@ _relu = of_formula("relu")
 @partial(_without, "bc")
 def relu(x: np.ndarray) -> np.ndarray:
     """max(x, 0); nan stays nan."""
-    found = _relu(x) if x.size >= limits.WHERE_FROM else None
+    wide = x.dtype.itemsize > 2  # of 16 bits NumPy's zeros keep their signs
+    found = _relu(x) if wide and x.size >= limits.WHERE_FROM else None
     return np.maximum(x, zero_of(x.dtype)) if found is None else found
 
 
