@@ -16,8 +16,7 @@ from fx.spec import TensorSpec
 from fx.tensor import Tensor
 from fx.transforms._arguments import name_of
 from fx.transforms.jitting.compiled import executable_of
-from fx.transforms.jitting.program import Argument, Program, Segment, Told
-from fx.transforms.jitting.short.lengths import lengths_of
+from fx.transforms.jitting.program import Argument, Program, Segment, Told, lengths_of
 
 _SETTINGS = (
     "the limits", "no_grad", "inference_mode", "the device of this thread", "autocast",

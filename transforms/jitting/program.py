@@ -16,6 +16,7 @@ from weakref import ref
 
 from fx.graph.ir import Graph, Node, Value
 from fx.slotted import slotted
+from fx.staged_number import Length
 from fx.tensor import Tensor, bare
 from fx.transforms.jitting.guards.code import same
 from fx.transforms.jitting.handled import was_sent
@@ -295,6 +296,11 @@ class Program:
         """Whether another thread stages it now."""
         me = get_ident()
         return _stagers.get(id(self), me) != me
+
+
+def lengths_of(program: Program) -> list[Predicate]:
+    """What is assumed of how long slices are."""
+    return [p for p in program.predicates if type(p.ask) is Length]
 
 
 class GiveUp(BaseException):

@@ -26,14 +26,9 @@ from fx.graph.ir import Graph
 from fx.graph.key import constants_of
 from fx.staged_number import Length
 from fx.transforms.jitting.guards.code import same, same_array
-from fx.transforms.jitting.program import Anew, Leaf, Predicate, Program
+from fx.transforms.jitting.program import Anew, Leaf, Predicate, Program, lengths_of
 
 _SEEN = 2  # other programs that are the same
-
-
-def lengths_of(program: Program) -> list[Predicate]:
-    """The answers of how long slices are."""
-    return [p for p in program.predicates if type(p.ask) is Length]
 
 
 def tell(graph: Graph, program: Program) -> None:

@@ -28,7 +28,16 @@ from fx.tensor import Tensor, _new
 from fx.transforms.jitting.compiled import executable_of, without_calls
 from fx.transforms.jitting.donation import Gone, give_away
 from fx.transforms.jitting.handled import PLAN
-from fx.transforms.jitting.program import Argument, Captured, Counted, Gathered, Held, Program
+from fx.transforms.jitting.program import (
+    Argument,
+    Captured,
+    Counted,
+    Gathered,
+    Held,
+    Program,
+    lazily,
+    lengths_of,
+)
 from fx.transforms.jitting.short.alone import shared_outputs
 from fx.transforms.jitting.short.elsewhere import is_elsewhere, step_of
 from fx.transforms.jitting.short.inputs import (
@@ -39,7 +48,6 @@ from fx.transforms.jitting.short.inputs import (
     fetch_numbers,
     settings,
 )
-from fx.transforms.jitting.short.lengths import ByLength, serves_all, tell
 from fx.transforms.jitting.short.outputs import (
     computed_after,
     effects_of,
@@ -101,7 +109,8 @@ def make_plan(jitted: Any, program: Program, signature: Any) -> Any:
     donated += range(len(inputs), len(inputs) + len(lent))
     whole = Graph([*inputs, *lent], graph.nodes, graph.outputs, program.name)
     whole.cache["dynamic"] = jitted.sizes_vary
-    tell(whole, program)
+    if lengths_of(program):
+        lazily("short.lengths").tell(whole, program)
     program.graphs.append(whole)
     executable = executable_of(whole, tuple(donated), optimized=True)
     if not getattr(executable, "native", False):  # Python runs in between: nothing may be lent
@@ -192,7 +201,9 @@ def _write(
             code.require(f"{lying}(program, {given}(({''.join(tensors)}), O))")
     counted = {v: s for v in graph.inputs if type(s := sources.get(v)) is Counted}
     before, after = numbers_among(program)
-    lengths = serves_all(jitted, program, executable)
+    lengths = None
+    if lengths_of(program):
+        lengths = lazily("short.lengths").serves_all(jitted, program, executable)
     fetched = fetch_numbers(
         code, program, counted, before, () if lengths is None else lengths.asked
     )
@@ -265,7 +276,7 @@ def _runs(
     if lengths is None:
         code.names[name] = run
         return
-    found = ByLength(lengths, made)
+    found = lazily("short.lengths").ByLength(lengths, made)
     found.known[lengths.own] = run
     program.lengths = found.known
     code.names.update(runs=found.known.get, more=found.more)
