@@ -19,7 +19,10 @@ LANES = (
     "all_gather", "all_to_all", "pbroadcast", "pmax", "pmin", "ppermute", "psum", "psum_scatter",
     "unshard",
 )  # fmt: skip
-SCIPYS = ("decomposition", "ldl", "matrix_function", "solve_banded", "sylvester")
+SCIPYS = (
+    "balance", "cossin", "decomposition", "generalized_schur", "ldl", "matrix_function",
+    "solve_banded", "sylvester",
+)  # fmt: skip
 CONVOLUTIONS = ("conv", "conv_input_grad", "conv_weight_grad", "max_pool")
 WINDOWS = ("window_sum", "window_sum_transpose")
 COMPLEX = {"complex64"}
