@@ -158,6 +158,48 @@ def in_layouts(what, function, m, n):
                 np.testing.assert_allclose(mine, other, 1e-2, 1e-3)
 
 
+TABLE = np.random.default_rng(1).standard_normal((40, 6)).astype("f4")
+WIDE = np.random.default_rng(2).standard_normal((40, 60_000)).astype("f4")
+SIZED = {  # of sizes that vary, some in the square
+    "reduced": lambda x, i: (fx.softmax(x, axis=0), x.sum(1), x @ x.T),
+    "a part": lambda x, i: (x * 2)[:, :5] @ (x * 2)[:, :5].T,
+    "taken": lambda x, i: fx.from_numpy(TABLE)[i] * fx.mean(x),
+    "wide rows": lambda x, i: fx.from_numpy(WIDE)[i],
+    "by places": lambda x, i: (fx.take_along_axis(x, i[:, None] % 7, axis=1), x.at[i % 9].add(1.0)),
+    "counted": lambda x, i: fx.from_numpy(TABLE)[fx.arange(x.shape[0])] * x.sum(),
+    "counted in the square": lambda x, i: (
+        fx.from_numpy(TABLE)[fx.arange(x[:, :9].reshape(-1).shape[0] // 9 * x.shape[0])] + x.mean()
+    ),
+    "scanned": lambda x, i: (fx.cumsum(x, 0), fx.sort(x, axis=0), fx.argmax(x, axis=0)),
+}  # fmt: skip
+
+
+def sizes(side):
+    """Functions for one size after the other: the same, or the same error, from one program."""
+    rng = np.random.default_rng(0)
+    for name, function in SIZED.items():
+        for tiny in (True, False):
+            with limits.tiny() if tiny else nullcontext():
+                compiled = fx.jit(function)
+                for m in (9, 10, 11, 13, 15, 60, 64, 66, 100, 200):
+                    print("sizes:", name, "tiny" if tiny else "", m, flush=True)
+                    x = fx.from_numpy(rng.standard_normal((m, 12)).astype("f4"))
+                    i = fx.from_numpy(rng.integers(0, min(m, 40), m))
+                    want, got = outcome(function, x, i), outcome(compiled, x, i)
+                    assert type(got) is type(want), (got, want)
+                    if not isinstance(want, Exception):
+                        for mine, other in zip(as_tuple(got), as_tuple(want), strict=True):
+                            np.testing.assert_allclose(mine, other, 1e-4, 1e-4)
+
+
+def outcome(function, *args):
+    """What a function gives, or the error that says which index does not lie inside."""
+    try:
+        return function(*args)
+    except fx.errors.IndexingError as error:
+        return error
+
+
 def outside(side):
     """Touches what it must not: shows that the guards hold."""
     x = np.arange(10.0)
@@ -182,6 +224,6 @@ def as_tuple(x):
 
 if __name__ == "__main__":
     faulthandler.enable()
-    for part in sys.argv[2:] or ("laws", "steps", "layouts"):
+    for part in sys.argv[2:] or ("laws", "steps", "layouts", "sizes"):
         globals()[part](sys.argv[1])
     print("done")

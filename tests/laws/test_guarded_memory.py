@@ -23,7 +23,7 @@ def run(side, *parts):
     return found.returncode, last, found.stderr
 
 
-@pytest.mark.parametrize("part", ["laws", "steps", "layouts"])
+@pytest.mark.parametrize("part", ["laws", "steps", "layouts", "sizes"])
 @pytest.mark.parametrize("side", ["end", "begin"])
 def test_kernels_stay_inside_of_their_operands(side, part):
     code, last, told = run(side, part)

@@ -10,6 +10,7 @@ from llvmlite import ir
 from fx.backends.cpu.llvm.failures import BAD_INDEX, failed
 from fx.backends.cpu.llvm.ir import Frame, i1, i64, load_item, store_item
 from fx.backends.cpu.llvm.node_steps.kernel import SpecialStep
+from fx.compiler.extents import Sizes
 from fx.compiler.maps import VIEWS
 from fx.dtypes import int64
 from fx.errors import FxError
@@ -54,8 +55,14 @@ def message(name: str, n: int, where: str, dtype: Any) -> str:
     return f"{name}: index {place} is out of range for {where}, which has size {n}; {valid}"
 
 
-def in_range(value: Value, n: int) -> bool:
-    """Whether every index is known to lie in -n .. n - 1, whatever the inputs."""
+def in_range(value: Value, n: int, sizes: Sizes | None = None) -> bool:
+    """Whether every index is known to lie in -n .. n - 1, whatever the inputs.
+
+    Args:
+        value: the indices.
+        n: the size of the axis.
+        sizes: those that are known when the code runs: what one bounds is not known.
+    """
     if value.constant is not None:
         if not foldable(value):  # its values are no part of what the program is found by
             return False
@@ -68,20 +75,31 @@ def in_range(value: Value, n: int) -> bool:
     if name in _PLACES:
         if value.position != len(node.outs) - 1:  # the values of cummax and cummin
             return False
-        return bool(node.inputs[0].spec.shape[node.params["axis"]] <= n)
+        return (
+            _is_known(sizes, most := node.inputs[0].spec.shape[node.params["axis"]]) and most <= n
+        )
     if name == "wrap_index":
-        return bool(node.params["size"] <= n)
+        return _is_known(sizes, node.params["size"]) and node.params["size"] <= n
     if name in VIEWS:
-        return in_range(node.inputs[0], n)
+        return in_range(node.inputs[0], n, sizes)
     if name == "astype":
         old, new = node.inputs[0].spec.dtype, value.spec.dtype
         kept = old.kind == new.kind and old.kind in "iu" and 2 * n < 2 ** (8 * new.itemsize)
-        return kept and in_range(node.inputs[0], n)
+        return kept and in_range(node.inputs[0], n, sizes)
     if name == "iota":
-        ends = (0, node.params["shape"][node.params["axis"]] - 1)
-        found = [node.params["start"] + node.params["step"] * i for i in ends]
+        count, start, step = (
+            node.params["shape"][node.params["axis"]], node.params["start"], node.params["step"]
+        )  # fmt: skip
+        if not _is_known(sizes, [count, start, step]):
+            return False
+        ends = (0, count - 1)
+        found = [start + step * i for i in ends]
         return -n <= min(found) and max(found) < n
     return False
+
+
+def _is_known(sizes: Sizes | None, numbers: Any) -> bool:
+    return sizes is None or not sizes.touch(numbers)
 
 
 class Guard:

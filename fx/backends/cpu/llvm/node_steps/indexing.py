@@ -25,7 +25,7 @@ Body = Callable[[Frame, Any, Any], None]
 def checked_step(node: Node, name: str, n: int, where: str, body: Body, **more: Any) -> Step:
     """The step whose body is ``body(frame, task, status)``; status is None without a check."""
     idx = node.inputs[min(1, len(node.inputs) - 1)]
-    safe = in_range(idx, n)
+    safe = in_range(idx, n, more.get("sizes"))
 
     def inside(frame: Frame) -> None:
         with frame.tasks() as task:
@@ -92,7 +92,8 @@ def take(node: Node, sizes: Sizes | None = None) -> Step | None:
     m, cost = idx.size, before * idx.size * each
     tasks = tasks_for(cost, before * m)
     if sizes is not None:
-        m, tasks = sizes.extent(m), tasks_for(before * class_of(m) * each, before * m)
+        most = before * class_of(m)  # nothing here is a number of the size at hand
+        m, tasks = sizes.extent(m), tasks_for(most * each, most)
     rows = before * m
 
     def body(frame: Frame, task: Any, status: Any) -> None:
@@ -129,7 +130,8 @@ def take_along_axis(node: Node, sizes: Sizes | None = None) -> Step | None:
     if sizes is not None:
         if sizes.touch((n, m, after)):
             return None
-        tasks = tasks_for(2.0 * class_of(before) * m * after, before * m)
+        most = class_of(before) * m
+        tasks = tasks_for(2.0 * most * after, most)
         before = sizes.extent(before)
     rows = before * m
 

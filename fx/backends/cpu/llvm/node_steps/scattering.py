@@ -227,7 +227,7 @@ def scatter_along_axis(node: Node, sizes: Sizes | None = None) -> Step | None:
     if sizes is not None:
         if sizes.touch((n, m, after)) or in_wide(node):
             return None
-        tasks = tasks_for(cost / before * class_of(before), before)
+        tasks = tasks_for(cost / before * class_of(before), class_of(before))
         rows = sizes.extent(before)
     more = _memory(node, -(-before // tasks) * n, after)
     if more.get("scratch", 0) > limits.SCATTER_SCRATCH:
