@@ -8,6 +8,7 @@ import ctypes
 import faulthandler
 import random
 import sys
+import warnings
 from contextlib import nullcontext
 
 import numpy as np
@@ -158,17 +159,17 @@ def in_layouts(what, function, m, n):
                 np.testing.assert_allclose(mine, other, 1e-2, 1e-3)
 
 
-TABLE = np.random.default_rng(1).standard_normal((40, 6)).astype("f4")
-WIDE = np.random.default_rng(2).standard_normal((40, 60_000)).astype("f4")
+TABLE = fx.from_numpy(np.random.default_rng(1).standard_normal((40, 6)).astype("f4"))
+WIDE = fx.from_numpy(np.random.default_rng(2).standard_normal((40, 60_000)).astype("f4"))
 SIZED = {  # of sizes that vary, some in the square
     "reduced": lambda x, i: (fx.softmax(x, axis=0), x.sum(1), x @ x.T),
     "a part": lambda x, i: (x * 2)[:, :5] @ (x * 2)[:, :5].T,
-    "taken": lambda x, i: fx.from_numpy(TABLE)[i] * fx.mean(x),
-    "wide rows": lambda x, i: fx.from_numpy(WIDE)[i],
+    "taken": lambda x, i: TABLE[i] * fx.mean(x),
+    "wide rows": lambda x, i: WIDE[i],
     "by places": lambda x, i: (fx.take_along_axis(x, i[:, None] % 7, axis=1), x.at[i % 9].add(1.0)),
-    "counted": lambda x, i: fx.from_numpy(TABLE)[fx.arange(x.shape[0])] * x.sum(),
+    "counted": lambda x, i: TABLE[fx.arange(x.shape[0])] * x.sum(),
     "counted in the square": lambda x, i: (
-        fx.from_numpy(TABLE)[fx.arange(x[:, :9].reshape(-1).shape[0] // 9 * x.shape[0])] + x.mean()
+        TABLE[fx.arange(x[:, :9].reshape(-1).shape[0] // 9 * x.shape[0])] + x.mean()
     ),
     "scanned": lambda x, i: (fx.cumsum(x, 0), fx.sort(x, axis=0), fx.argmax(x, axis=0)),
 }  # fmt: skip
@@ -176,6 +177,7 @@ SIZED = {  # of sizes that vary, some in the square
 
 def sizes(side):
     """Functions for one size after the other: the same, or the same error, from one program."""
+    warnings.simplefilter("error", RuntimeWarning)  # what is refused would run kernel by kernel
     rng = np.random.default_rng(0)
     for name, function in SIZED.items():
         for tiny in (True, False):

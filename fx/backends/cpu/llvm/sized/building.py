@@ -129,13 +129,13 @@ class SizedBuilder(Builder):
         found = super().call(step, kernel, places, scratch)
         if step.status is not None:
             found.failure = _SHAPE.sub(self._without_sizes, found.failure)
+        scratched = step.scratch if is_known(step.scratch) else Word(self.word_of[step.scratch])
         if isinstance(step, ProductStep):
             tasks, chunk = Word(step.first), Word(step.first + 1)
         elif is_known(step.tasks):
-            return found
+            return replace(found, nbytes=scratched)
         else:
             tasks, chunk = Word(self.word_of[step.tasks]), Word(self.chunk_of[step])
-        scratched = step.scratch if is_known(step.scratch) else Word(self.word_of[step.scratch])
         return replace(found, tasks=tasks, chunk=chunk, nbytes=scratched)
 
     def _without_sizes(self, shape: re.Match[str]) -> str:
