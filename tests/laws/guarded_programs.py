@@ -160,12 +160,12 @@ def in_layouts(what, function, m, n):
 
 
 TABLE = fx.from_numpy(np.random.default_rng(1).standard_normal((40, 6)).astype("f4"))
-WIDE = fx.from_numpy(np.random.default_rng(2).standard_normal((40, 60_000)).astype("f4"))
+ROWS = fx.from_numpy(np.random.default_rng(2).standard_normal((40, 60_000)).astype("f4"))
 SIZED = {  # of sizes that vary, some in the square
     "reduced": lambda x, i: (fx.softmax(x, axis=0), x.sum(1), x @ x.T),
     "a part": lambda x, i: (x * 2)[:, :5] @ (x * 2)[:, :5].T,
     "taken": lambda x, i: TABLE[i] * fx.mean(x),
-    "wide rows": lambda x, i: WIDE[i],
+    "wide rows": lambda x, i: ROWS[i],
     "by places": lambda x, i: (fx.take_along_axis(x, i[:, None] % 7, axis=1), x.at[i % 9].add(1.0)),
     "counted": lambda x, i: TABLE[fx.arange(x.shape[0])] * x.sum(),
     "counted in the square": lambda x, i: (
