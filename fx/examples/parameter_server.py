@@ -14,7 +14,7 @@ import fx.distributed.rpc as rpc
 from fx.examples import parameter_server as here  # by this name the others import it
 from fx.tensor import Tensor
 
-STEPS, RATE = 60, 0.2
+STEPS, RATE = 150, 0.2
 
 
 class Server:
