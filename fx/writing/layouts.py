@@ -10,6 +10,8 @@ from numpy import ndarray
 from fx.config import modes
 from fx.graph.named import Named, array_of
 from fx.graph.staging import memory_steps
+from fx.levels import live
+from fx.ops.indexing.positions import has_tensor
 from fx.primitive import Primitive
 from fx.prims.compare import stop_gradient
 from fx.prims.complex import conj, part
@@ -77,12 +79,11 @@ def repeats(array: Any) -> bool:
 
 def layout(family: Family, path: Any) -> Any:
     """An array that lies in memory as a member does."""
-    if modes.stage is not None:
+    found = followed(family.shape, family.strides, path)
+    if live and modes.stage is not None:
         for member in family.alive():
             if type(member) is Named:  # another call may find one there that lies otherwise
                 steps_of(member)
-    found = followed(family.shape, family.strides, path)
-    if modes.stage is not None:
         modes.stage.was_told(found.shape)
     return found
 
@@ -143,7 +144,7 @@ def first_expanded(path: Any) -> int:
 def has_positions(params: dict[str, Any]) -> bool:
     """Whether a step goes to places that became tensors (``fx/ops/indexing/positions.py``)."""
     index = params.get("index")
-    return type(index) is tuple and any(isinstance(e, Tensor) for e in index)
+    return type(index) is tuple and has_tensor(index)
 
 
 def overlaps(record: View) -> bool:

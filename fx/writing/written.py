@@ -18,6 +18,7 @@ from fx.config import ENABLED, modes, set_modes
 from fx.errors import BackwardError, WriteError
 from fx.gradients import leaves, moved
 from fx.graph.named import Named
+from fx.levels import live
 from fx.primitive import Primitive
 from fx.prims.shape import reshape
 from fx.seen import keep
@@ -101,7 +102,7 @@ class Written(Held):
     @property
     def shape(self) -> Any:
         shape = self._view.shape
-        if modes.stage is not None:
+        if live and modes.stage is not None:
             modes.stage.tells(shape)
         return shape
 

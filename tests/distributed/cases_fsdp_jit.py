@@ -7,10 +7,11 @@ import numpy as np
 
 import fx
 import fx.nn.functional as F
-from fx.distributed import DistError, DTensor, Replicate, Shard, init_device_mesh, propagation
+from fx.distributed import DistError, DTensor, Replicate, Shard, init_device_mesh
 from fx.graph.passes.effects import effect_of
 from fx.nn.fully_sharded import MixedPrecisionPolicy, fully_shard
 from fx.transforms.jitting.compiled import executable_of
+from tests.distributed import shared
 from tests.distributed.cases_fsdp import (
     OPTIMIZERS,
     Net,
@@ -32,20 +33,11 @@ from tests.distributed.cases_fsdp import (
 @contextmanager
 def programs():
     """What ran inside on parts; nothing may run uncompiled, or send messages besides."""
-    ran, run = [], propagation.Local.run
-
-    def noting(self, arrays):
-        ran.append(self)
-        return run(self, arrays)
-
-    propagation.Local.run = noting
-    try:
+    with shared.programs() as ran:
         with Sent() as sent, warnings.catch_warnings():
             warnings.simplefilter("error")
             yield ran
         assert not sent.names, sent.names
-    finally:
-        propagation.Local.run = run
 
 
 def messages(program):

@@ -1,35 +1,17 @@
 """Plans on ranks: training equals one process, and what is sent is what was foreseen."""
 
-from contextlib import contextmanager
 from datetime import timedelta
 
 import numpy as np
 
 import fx
 import fx.distributed as dist
-import fx.nn.functional as F
-from fx import nn
-from fx.distributed import DTensor, plan, propagation
+from fx.distributed import DTensor, plan
 from fx.graph.passes.effects import effect_of
+from tests.distributed.shared import perceptron, programs, trainer
 
 dist.init_process_group("mpi", timeout=timedelta(seconds=60))
 rank, size = dist.get_rank(), dist.get_world_size()
-
-
-@contextmanager
-def programs():
-    """What ran inside on parts."""
-    ran, run = [], propagation.Local.run
-
-    def noting(self, arrays):
-        ran.append(self)
-        return run(self, arrays)
-
-    propagation.Local.run = noting
-    try:
-        yield ran
-    finally:
-        propagation.Local.run = run
 
 
 def sent(program):
@@ -37,28 +19,10 @@ def sent(program):
     return [(n.primitive.name, n.params["axis"][-1]) for n in found]
 
 
-def make(width):
-    fx.manual_seed(0)
-    return nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
-
-
-def trainer(net):
-    optimizer = fx.optim.SGD(net.parameters(), lr=0.1)
-
-    def step(x, y):
-        optimizer.zero_grad()
-        loss = F.mse_loss(net(x), y)
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    return step
-
-
 def check(shape, names, width, rows, **more):
     mesh = dist.init_device_mesh("cpu", shape, mesh_dim_names=names)
     x, y = [fx.random.normal(fx.random.key(i), (rows, width)) for i in (1, 2)]
-    plain, net = make(width), make(width)
+    plain, net = perceptron(width), perceptron(width)
     one = trainer(plain)
     found = plan(trainer(net), mesh, **more)(x, y)
     placed = [found.of(p) for p in net.parameters()]
@@ -104,7 +68,7 @@ def case_two_axes():
 
 def case_all_ranks_plan_alike():
     mesh = dist.init_device_mesh("cpu", (size,), mesh_dim_names=("i",))
-    net = make(64)
+    net = perceptron(64)
     told = [None] * size
     found = plan(trainer(net), mesh)(fx.zeros((64, 64)), fx.zeros((64, 64)))
     dist.all_gather_object(told, str(found))

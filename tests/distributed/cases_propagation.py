@@ -7,10 +7,11 @@ import numpy as np
 import fx
 import fx.distributed as dist
 import fx.nn.functional as F
-from fx.distributed import DTensor, Partial, Replicate, Shard, distribute_tensor, propagation
+from fx.distributed import DTensor, Partial, Replicate, Shard, distribute_tensor
 from fx.distributed.mesh import world
 from fx.distributed.ranks import Ranks
 from fx.graph.passes.effects import effect_of
+from tests.distributed.shared import programs
 
 size, rank = world()
 mesh = dist.init_device_mesh("cpu", (size,), mesh_dim_names=("dp",))
@@ -49,22 +50,6 @@ def eager_messages():
     finally:
         for name, method in saved.items():
             setattr(Ranks, name, method)
-
-
-@contextmanager
-def programs():
-    """What ran inside on parts."""
-    ran, run = [], propagation.Local.run
-
-    def noting(self, arrays):
-        ran.append(self)
-        return run(self, arrays)
-
-    propagation.Local.run = noting
-    try:
-        yield ran
-    finally:
-        propagation.Local.run = run
 
 
 def sent(program):

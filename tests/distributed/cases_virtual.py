@@ -11,20 +11,12 @@ import fx.nn.functional as F
 from fx import nn
 from fx.data import DataLoader, DistributedSampler
 from fx.nn.parallel import DistributedDataParallel
+from tests.distributed.shared import refused
 
 warnings.simplefilter("error")  # nothing runs uncompiled
 dist.init_process_group("mpi", timeout=timedelta(seconds=20))
 rank, size = dist.get_rank(), dist.get_world_size()
 GROUPS = {p: dist.new_group(range(p)) for p in range(1, size + 1)}  # of the first p ranks
-
-
-def refused(kind, words, function):
-    try:
-        function()
-    except kind as error:
-        assert words in str(error), str(error)
-    else:
-        raise AssertionError("nothing was raised")
 
 
 class Perceptron(nn.Module):

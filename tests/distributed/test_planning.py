@@ -8,12 +8,12 @@ import pytest
 
 import fx
 import fx.nn.functional as F
-from fx import nn
 from fx.distributed import Replicate, Shard, plan, planning
 from fx.distributed.planning.price import Sizes, priced
 from fx.distributed.planning.program import staged
 from fx.distributed.simulator import Cluster, Link
 from tests.distributed.ranks import cases
+from tests.distributed.shared import perceptron, trainer
 
 MESH = fx.Mesh((4,), ("i",), lanes=True)
 R = Replicate()
@@ -91,31 +91,13 @@ def test_a_plan_is_the_best_of_all_placements(name):
         plan(step, MESH, memory=smallest * 0.9, cluster=SPEED, state=1)(*args)
 
 
-def model(width=256):
-    fx.manual_seed(0)
-    return nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
-
-
-def trainer(net):
-    optimizer = fx.optim.SGD(net.parameters(), lr=0.1)
-
-    def step(x, y):
-        optimizer.zero_grad()
-        loss = F.mse_loss(net(x), y)
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    return step
-
-
 def test_what_is_known_is_found():
-    net = model(64)
+    net = perceptron(64)
     many = plan(trainer(net), MESH)(fx.zeros((4096, 64)), fx.zeros((4096, 64)))
     assert many.name == "data parallel"
     assert [m.name for m in many.messages] == ["psum"]
     assert many.messages[0].nbytes == 4 * sum(p.size for p in net.parameters())
-    net = model()
+    net = perceptron(256)
     few = plan(trainer(net), MESH)(fx.zeros((4, 256)), fx.zeros((4, 256)))
     assert [few.of(p) for p in net.parameters()] == [(Shard(0),), (Shard(0),), (Shard(1),), (R,)]
     assert {m.name for m in few.messages} == {"psum"}  # no gather: Megatron's columns and rows
@@ -127,14 +109,14 @@ def test_what_is_known_is_found():
 
 
 def test_a_plan_says_what_is_sent_for_which_line():
-    net = model(64)
+    net = perceptron(64)
     told = str(plan(trainer(net), MESH)(fx.zeros((4096, 64)), fx.zeros((4096, 64))))
     assert "S(0): argument 0, argument 1" in told and "everything whole: " in told
-    assert "psum of 132 kB along i, for " in told and "test_planning.py:" in told, told
+    assert "psum of 132 kB along i, for " in told and "shared.py:" in told, told
 
 
 def test_slots_of_an_optimizer_are_planned_too():
-    net = model(64)
+    net = perceptron(64)
     optimizer = fx.optim.AdamW(net.parameters(), lr=0.1)
 
     def step(x):

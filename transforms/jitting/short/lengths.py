@@ -54,7 +54,7 @@ def serves_all(jitted: Any, program: Program, executable: Any) -> OfLengths | No
 
 def _whole(program: Program) -> Any:
     """The graph of the short way of a program; None where there is none."""
-    return next((g for g in program.graphs if "lengths" in g.cache), None)
+    return next((g for g in program.graphs if g.cache.get("lengths")), None)
 
 
 def _form(graph: Graph) -> Any:

@@ -222,25 +222,25 @@ def _write(
     computed = computed_after(code, program, after, before, fetched, first)
     lines, results, outputs, count = results_of(code, finish, fetched, graph, leaves)
     lines = [*computed, *lines]
-    settings_seen = None if program.guards is None else program.guards.settings
-    stores = stores_of(code, finish.stores, results, settings_seen)
+    own = None if program.guards is None else program.guards.settings
+    stores = stores_of(code, finish.stores, results, own)
     items = items_of(program, graph, sources, donated, count) if apart is None else []
     numbers = numbers_of(finish, count)
     gone = Gone(program.name, "a call of it")
     effects = program.root.effects
 
-    def step_of(executable: Any) -> Any:
+    def caller_of(executable: Any) -> Any:
         if apart is not None:
             return apart(program, graph, sources, executable.run, count, bool(stores))
         native = executable.native if donated else False
         return stepper(items, numbers, executable.run, native, gone, bool(stores))
 
     if items or numbers or effects or apart is not None:
-        step = step_of(executable)
+        step = caller_of(executable)
         constants = [leaf.held for _, _, leaf in finish.numbers if leaf.value is None]
         if step is None or (effects and not listed) or None in constants:
             return None
-        _runs(code, "step", step, program, lengths, step_of)
+        _runs(code, "step", step, program, lengths, caller_of)
         code.add(*forget, f"list = [{', '.join(listed)}]")
         again = ["    drawn.put_back()"] if program.table.draws else []
         tried = [

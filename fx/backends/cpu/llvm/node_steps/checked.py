@@ -75,9 +75,8 @@ def in_range(value: Value, n: int, sizes: Sizes | None = None) -> bool:
     if name in _PLACES:
         if value.position != len(node.outs) - 1:  # the values of cummax and cummin
             return False
-        return (
-            _is_known(sizes, most := node.inputs[0].spec.shape[node.params["axis"]]) and most <= n
-        )
+        most = node.inputs[0].spec.shape[node.params["axis"]]
+        return _is_known(sizes, most) and most <= n
     if name == "wrap_index":
         return _is_known(sizes, node.params["size"]) and node.params["size"] <= n
     if name in VIEWS:
