@@ -84,13 +84,10 @@ from fx._namespace import (
     result_type,
 )
 from fx.ops.making.creation import (
-    arange,
     empty,
     empty_like,
     full,
     full_like,
-    linspace,
-    logspace,
     ones,
     ones_like,
     zeros,
@@ -100,12 +97,14 @@ from fx.ops.making.dlpack import from_dlpack
 from fx.ops.making.interop import asarray, from_numpy
 from fx.ops.methods.own import astype
 from fx.ops.making.patterns import diag, eye, meshgrid, tri, tril, triu
+from fx.ops.making.ranges import arange, linspace, logspace
 from fx.ops.methods.printing import get_printoptions, set_printoptions
 from fx.ops.specs import eval_shape
 from fx.ops.pointwise.activations import *
 from fx.ops.reductions.cumulative import *
 from fx.ops.products.einsum import *
 from fx.ops.pointwise.elementwise import *
+from fx.ops.shapes.broadcasting import *
 from fx.ops.shapes.joining import *
 from fx.ops.products.linear import *
 from fx.ops.shapes.manipulation import *
@@ -118,6 +117,7 @@ from fx.ops.indexing.scattering import *
 from fx.ops.reductions.ordering import *
 from fx.ops.indexing.searching import *
 from fx.ops.indexing.selecting import *
+from fx.ops.reductions.quantiles import *
 from fx.ops.reductions.sets import *
 from fx.ops.reductions.statistics import *
 

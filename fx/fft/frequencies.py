@@ -8,7 +8,7 @@ from fx import dtypes
 from fx.config import default_dtype
 from fx.errors import DTypeError, ShapeError
 from fx.ops.axes import integer, ordered_axes
-from fx.ops.making.creation import arange
+from fx.ops.making.ranges import arange
 from fx.ops.operands import argument
 from fx.ops.shapes.joining import concat
 from fx.ops.shapes.manipulation import roll

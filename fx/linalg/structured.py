@@ -14,7 +14,7 @@ from fx.linalg.solving import cholesky_solve
 from fx.linalg.spectral import svd
 from fx.ops.axes import integer
 from fx.ops.indexing.searching import where
-from fx.ops.making.creation import arange
+from fx.ops.making.ranges import arange
 from fx.ops.operands import argument, iota
 from fx.ops.reductions.reduction import all as every
 from fx.ops.reductions.reduction import max as largest

@@ -12,8 +12,8 @@ from fx.linalg.matrix_functions import expm_frechet
 from fx.linalg.norms import matrix_norm
 from fx.linalg.operands import inexact, square
 from fx.ops.indexing.searching import where
-from fx.ops.making.creation import arange
 from fx.ops.making.patterns import eye
+from fx.ops.making.ranges import arange
 from fx.ops.operands import argument
 from fx.ops.pointwise.elementwise import abs as absolute
 from fx.ops.pointwise.elementwise import sqrt

@@ -14,9 +14,10 @@ from fx.fft.frequencies import fftfreq, rfftfreq
 from fx.fft.transforms import of_length
 from fx.ops.axes import normal_axis
 from fx.ops.indexing.views import along
-from fx.ops.making.creation import arange
+from fx.ops.making.ranges import arange
 from fx.ops.operands import argument, operands
-from fx.ops.reductions.statistics import mean, median
+from fx.ops.reductions.quantiles import median
+from fx.ops.reductions.statistics import mean
 from fx.ops.shapes.joining import concat
 from fx.ops.shapes.manipulation import moveaxis
 from fx.ops.shapes.padding import unfold

@@ -14,7 +14,8 @@ from fx import dtypes
 from fx.config import default_dtype
 from fx.errors import ArgumentError, DTypeError
 from fx.ops.axes import integer
-from fx.ops.making.creation import arange, ones, ones_like
+from fx.ops.making.creation import ones, ones_like
+from fx.ops.making.ranges import arange
 from fx.ops.pointwise.composed import clip
 from fx.ops.pointwise.elementwise import abs as absolute
 from fx.ops.pointwise.elementwise import cos, exp, sin, sqrt

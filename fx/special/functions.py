@@ -22,7 +22,7 @@ from fx.ops.pointwise.elementwise import (
     lgamma,
     minimum,
 )
-from fx.ops.shapes.manipulation import broadcast_arrays
+from fx.ops.shapes.broadcasting import broadcast_arrays
 from fx.prims.gamma_ratios import log_beta
 from fx.tensor import Tensor
 

@@ -12,7 +12,7 @@ from fx.ops.axes import reduced_axes
 from fx.ops.operands import floating
 from fx.ops.reductions import reduction
 from fx.ops.reductions.masked import mask_of
-from fx.ops.shapes.manipulation import broadcast_arrays
+from fx.ops.shapes.broadcasting import broadcast_arrays
 from fx.prims.creation import constant_like
 from fx.tensor import Tensor
 

@@ -16,7 +16,8 @@ from fx.errors import DTypeError, ShapeError
 from fx.ops.axes import normal_axis
 from fx.ops.indexing.views import along
 from fx.ops.operands import argument, cast, of_scalar, partner, public
-from fx.ops.shapes.manipulation import broadcast_to, ravel
+from fx.ops.shapes.broadcasting import broadcast_to
+from fx.ops.shapes.manipulation import ravel
 from fx.prims.creation import constant
 from fx.prims.families import broadcast_shapes
 from fx.tensor import Tensor

@@ -29,7 +29,8 @@ from fx.ops.operands import (
     public,
     same_device,
 )
-from fx.ops.shapes.manipulation import broadcast_to, ravel
+from fx.ops.shapes.broadcasting import broadcast_to
+from fx.ops.shapes.manipulation import ravel
 from fx.prims.families import broadcast_shapes
 from fx.prims.fused import fuse
 from fx.tensor import Tensor

@@ -115,7 +115,7 @@ def fill_diagonal_(self: Any, fill_value: Any, wrap: bool = False) -> Tensor:
     Raises:
         InPlaceError: for fewer than 2 axes, or more of different sizes.
     """
-    from fx.ops.making.creation import arange
+    from fx.ops.making.ranges import arange
 
     shape = self.shape
     if len(shape) < 2 or (len(shape) > 2 and len(set(shape)) > 1):

@@ -9,8 +9,17 @@ from fx.ops.indexing import scattering, searching, selecting
 from fx.ops.methods import torch_attributes, torch_methods, torch_shapes
 from fx.ops.pointwise import activations, complex_numbers, composed, elementwise, torch_names
 from fx.ops.products import chains, linear, matrices, solved
-from fx.ops.reductions import counting, cumulative, norms, ordering, reduction, sets, statistics
-from fx.ops.shapes import assembly, joining, manipulation, padding
+from fx.ops.reductions import (
+    counting,
+    cumulative,
+    norms,
+    ordering,
+    quantiles,
+    reduction,
+    sets,
+    statistics,
+)
+from fx.ops.shapes import assembly, broadcasting, joining, manipulation, padding
 from fx.tensor import Tensor
 
 # functions whose first argument is the tensor and whose others are PyTorch's, in its order
@@ -27,14 +36,15 @@ _SAME: tuple[tuple[ModuleType, str], ...] = (
         addcdiv addcmul allclose clamp clip div frac isclose lerp logit nan_to_num xlogy"""),
     (activations, "log_softmax relu softmax"),
     (reduction, "all amax amin aminmax any argmax argmin logsumexp"),
-    (statistics, "nanmean nansum quantile"),
+    (statistics, "nanmean nansum"),
+    (quantiles, "quantile"),
     (norms, "dist norm"),
     (cumulative, "cummax cummin cumprod cumsum logcumsumexp"),
     (ordering, "argsort kthvalue mode topk"),
     (searching, "argwhere"),
     (sets, "unique"),
-    (manipulation, """
-        broadcast_to flatten moveaxis movedim ravel rot90 unflatten unsqueeze"""),
+    (broadcasting, "broadcast_to"),
+    (manipulation, "flatten moveaxis movedim ravel rot90 unflatten unsqueeze"),
     (joining, "chunk narrow split tensor_split unbind"),
     (padding, "unfold"),
     (selecting, "index_add index_copy index_fill index_select masked_fill masked_select"),

@@ -9,10 +9,10 @@ from fx import dtypes
 from fx.config import default_dtype
 from fx.errors import DeviceError, ShapeError
 from fx.ops.axes import integer, integers, normal_axis
-from fx.ops.making import creation, interop
+from fx.ops.making import creation, interop, ranges
 from fx.ops.operands import argument, cast, of_scalar
 from fx.ops.reductions import ordering
-from fx.ops.shapes import joining, manipulation
+from fx.ops.shapes import broadcasting, joining, manipulation
 from fx.tensor import Tensor
 
 
@@ -114,7 +114,7 @@ def as_strided(self: Tensor, size: Any, stride: Any, storage_offset: int | None 
         )
     place = creation.full((), first, dtype=dtypes.int64, device=self.device)
     for axis, (n, step) in enumerate(zip(sizes, steps, strict=True)):
-        line = creation.arange(n, device=self.device) * step
+        line = ranges.arange(n, device=self.device) * step
         place = place + manipulation.reshape(line, (n,) + (1,) * (len(sizes) - axis - 1))
     return manipulation.ravel(self)[place]  # type: ignore[no-any-return]
 
@@ -131,7 +131,7 @@ def index_reduce(
     at = normal_axis("index_reduce", dim, shape)
     source = argument("index_reduce", source)
     line = tuple([-1 if i == at else 1 for i in range(source.ndim)])
-    places = manipulation.broadcast_to(manipulation.reshape(index, line), source._shape)
+    places = broadcasting.broadcast_to(manipulation.reshape(index, line), source._shape)
     return self.scatter_reduce(at, places, source, reduce, include_self=include_self)  # type: ignore[no-any-return]
 
 

@@ -27,7 +27,7 @@ from fx.ops.products.linear import matmul
 from fx.ops.reductions import cumulative, ordering, statistics
 from fx.ops.reductions.found import Found
 from fx.ops.reductions.reduction import amax, amin, total
-from fx.ops.shapes import joining, manipulation
+from fx.ops.shapes import broadcasting, joining, manipulation
 from fx.primitive import bind_two
 from fx.prims.creation import constant_like
 from fx.prims.families import broadcast_shapes
@@ -227,7 +227,7 @@ def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """With the elements of ``source``, one after another, where the mask is true."""
     mask = boolean("masked_scatter", mask)
     shape = broadcast_shapes("masked_scatter", self._shape, mask._shape)
-    self, mask = manipulation.broadcast_to(self, shape), manipulation.broadcast_to(mask, shape)
+    self, mask = broadcasting.broadcast_to(self, shape), broadcasting.broadcast_to(mask, shape)
     places = searching.true_places("masked_scatter", mask)
     source = argument("masked_scatter", source)
     values = manipulation.ravel(source)

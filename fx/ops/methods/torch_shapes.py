@@ -19,7 +19,7 @@ from fx.ops.axes import Axis, infer_size, normal_axes, normal_axis, sizes
 from fx.ops.operands import argument, cast, same_view
 from fx.ops.pointwise.elementwise import conj
 from fx.ops.products import matrices
-from fx.ops.shapes import joining, manipulation
+from fx.ops.shapes import broadcasting, joining, manipulation
 from fx.tensor import Tensor
 
 _SIZES = (int, tuple, list, Tensor)
@@ -132,12 +132,12 @@ def expand(self: Tensor, *shape: Any) -> Tensor:
     if -1 in wanted:
         given = (*wanted[:lead], *own)  # a new axis has no size to keep
         wanted = tuple([n if w == -1 else w for n, w in zip(given, wanted)])
-    return manipulation.stretched(self, wanted)
+    return broadcasting.stretched(self, wanted)
 
 
 def expand_as(self: Tensor, other: Tensor) -> Tensor:
     """Broadcast to the shape of ``other``."""
-    return manipulation.broadcast_to(self, argument("expand_as", other).shape)
+    return broadcasting.broadcast_to(self, argument("expand_as", other).shape)
 
 
 def repeat(self: Tensor, *counts: Any, repeats: Any = None, axis: int | None = None) -> Tensor:

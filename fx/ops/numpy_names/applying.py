@@ -13,12 +13,8 @@ from fx.ops.convert import as_tensor
 from fx.ops.given import listed
 from fx.ops.making.interop import asarray
 from fx.ops.operands import argument
-from fx.ops.shapes.manipulation import (
-    broadcast_shapes,
-    expand_dims,
-    moveaxis,
-    reshape,
-)
+from fx.ops.shapes.broadcasting import broadcast_shapes
+from fx.ops.shapes.manipulation import expand_dims, moveaxis, reshape
 from fx.tensor import Tensor
 
 

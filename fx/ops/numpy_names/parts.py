@@ -15,16 +15,9 @@ from fx.ops.making.interop import asarray
 from fx.ops.operands import argument, cast
 from fx.ops.pointwise import elementwise
 from fx.ops.reductions.ordering import sort
+from fx.ops.shapes.broadcasting import broadcast_arrays, broadcast_shapes, broadcast_to
 from fx.ops.shapes.joining import concat, stack, tensor_split, tile, vstack
-from fx.ops.shapes.manipulation import (
-    broadcast_arrays,
-    broadcast_shapes,
-    broadcast_to,
-    expand_dims,
-    moveaxis,
-    ravel,
-    reshape,
-)
+from fx.ops.shapes.manipulation import expand_dims, moveaxis, ravel, reshape
 from fx.tensor import Tensor
 
 row_stack = vstack

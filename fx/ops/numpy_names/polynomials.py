@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from fx.errors import ShapeError
-from fx.ops.making.creation import arange, zeros
+from fx.ops.making.creation import zeros
 from fx.ops.making.interop import asarray
+from fx.ops.making.ranges import arange
 from fx.ops.numpy_names.statistics import convolve
 from fx.ops.operands import floating, promoted
 from fx.ops.pointwise import elementwise

@@ -15,13 +15,9 @@ from fx.ops.indexing.searching import where
 from fx.ops.making.interop import asarray
 from fx.ops.numpy_names.parts import resize
 from fx.ops.operands import argument, cast, iota
+from fx.ops.shapes.broadcasting import broadcast_to
 from fx.ops.shapes.joining import concat
-from fx.ops.shapes.manipulation import (
-    broadcast_to,
-    moveaxis,
-    ravel,
-    reshape,
-)
+from fx.ops.shapes.manipulation import moveaxis, ravel, reshape
 from fx.tensor import Tensor
 
 

@@ -14,10 +14,11 @@ from fx.ops.making.creation import zeros
 from fx.ops.making.interop import asarray
 from fx.ops.operands import argument, cast, floating, promoted
 from fx.ops.pointwise import elementwise
-from fx.ops.reductions import counting, reduction, statistics
+from fx.ops.reductions import counting, quantiles, reduction, statistics
 from fx.ops.reductions.slopes import slopes
+from fx.ops.shapes.broadcasting import broadcast_to
 from fx.ops.shapes.joining import concat
-from fx.ops.shapes.manipulation import broadcast_to, flip, ravel, reshape
+from fx.ops.shapes.manipulation import flip, ravel, reshape
 from fx.ops.shapes.padding import sliding_window_view
 from fx.tensor import Tensor
 
@@ -90,7 +91,7 @@ def percentile(
         >>> fx.percentile(fx.tensor([1.0, 2.0, 3.0]), 50)
         tensor(2.)
     """
-    return statistics.quantile(a, shares("percentile", a, q), axis, keepdims, method)
+    return quantiles.quantile(a, shares("percentile", a, q), axis, keepdims, method)
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:

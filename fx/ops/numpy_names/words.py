@@ -12,13 +12,14 @@ from fx.config import default_dtype
 from fx.errors import ArgumentError
 from fx.ops.axes import integer
 from fx.ops.convert import as_tensor
-from fx.ops.making.creation import arange, ones
+from fx.ops.making.creation import ones
+from fx.ops.making.ranges import arange
 from fx.ops.operands import argument
 from fx.ops.pointwise.composed import clip
 from fx.ops.pointwise.elementwise import abs as absolute
 from fx.ops.pointwise.elementwise import copysign, nextafter, sqrt
 from fx.ops.products.linear import matmul
-from fx.ops.shapes.manipulation import broadcast_shapes
+from fx.ops.shapes.broadcasting import broadcast_shapes
 from fx.prims.compare import stop_gradient
 from fx.tensor import Tensor
 

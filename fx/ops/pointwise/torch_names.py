@@ -14,7 +14,7 @@ import fx.prims.special as special
 from fx import dtypes
 from fx.errors import DTypeError, ShapeError
 from fx.ops.axes import integer, normal_axis
-from fx.ops.making.creation import arange
+from fx.ops.making.ranges import arange
 from fx.ops.operands import argument, cast, floating, operands, public
 from fx.ops.reductions.norms import norm
 from fx.ops.shapes.manipulation import expand_dims

@@ -14,12 +14,14 @@ from fx.ops.axes import integer, normal_axis
 from fx.ops.convert import as_tensor
 from fx.ops.indexing.searching import searchsorted
 from fx.ops.indexing.views import along
-from fx.ops.making.creation import full, linspace, zeros
+from fx.ops.making.creation import full, zeros
+from fx.ops.making.ranges import linspace
 from fx.ops.operands import argument, cast, floating, of_scalar, public
 from fx.ops.pointwise.composed import lerp
 from fx.ops.reductions.found import found, shown
 from fx.ops.reductions.ordering import _shared, lower_median, ranked_of
-from fx.ops.reductions.statistics import mean, quantile
+from fx.ops.reductions.quantiles import quantile
+from fx.ops.reductions.statistics import mean
 from fx.ops.shapes.joining import concat
 from fx.ops.shapes.manipulation import moveaxis, ravel
 from fx.prims.fused import fuse

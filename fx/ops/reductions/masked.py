@@ -13,7 +13,7 @@ from fx import dtypes
 from fx.errors import DTypeError
 from fx.ops.axes import Axis, reduced_axes
 from fx.ops.operands import argument
-from fx.ops.shapes.manipulation import broadcast_to
+from fx.ops.shapes.broadcasting import broadcast_to
 from fx.prims.creation import constant_like, full
 from fx.tensor import Tensor
 

@@ -24,7 +24,7 @@ _NAMES = {
     "fx.ops.products.linear": ("_product",),
     "fx.ops.reductions.cumulative": ("_accumulate",),
     "fx.ops.reductions.reduction": ("total.<locals>.function",),
-    "fx.ops.reductions.statistics": ("mean_of", "_mean", "var", "_spread"),
+    "fx.ops.reductions.statistics": ("mean_of", "_mean", "_spread"),
     "fx.ops.shapes.manipulation": ("exchanged",),
     "fx.prims.linear": ("swap_last",),
     "fx.prims.norms": ("_variance.<locals>.<listcomp>",),
