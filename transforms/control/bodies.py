@@ -13,7 +13,8 @@ from typing import Any
 import fx.prims.reduction as reduction
 from fx.errors import StagingError
 from fx.graph.ir import Graph, Value, input_value
-from fx.graph.staging import Stage, _Outside
+from fx.graph.staging import Stage
+from fx.graph.surroundings import Outside
 from fx.levels import Level
 from fx.spec import TensorSpec
 from fx.tensor import Tensor
@@ -34,7 +35,7 @@ class BodyStage(Stage):
         known = self.cells.get(id(cell))
         if known is not None or cell.born >= self.number:
             return super().read(cell)
-        with _Outside(self):
+        with Outside(self):
             value = cell.read()
         found = input_value(TensorSpec(value.shape, value.dtype, value.device.name))
         self.captured["cell", id(cell)] = (value, found)  # type: ignore[index]

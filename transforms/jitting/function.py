@@ -24,17 +24,18 @@ from fx.transforms.jitting.program import (
 from fx.transforms.jitting.short.plan import MISS
 
 if TYPE_CHECKING:
-    from fx.transforms.jitting.explain import Explanation, Lowered
+    from fx.transforms.jitting.explain import Explanation
+    from fx.transforms.jitting.lowered import Lowered
 
 from fx.transforms.jitting.progress import Call
 from fx.transforms.jitting.serving import Programs
-from fx.transforms.jitting.signature import Signature, holds_state
+from fx.transforms.jitting.signature import Signature, StaticArguments, holds_state
 from fx.transforms.jitting.writes import Writes
 
 _TRIES = 4  # to stage a function that is not called
 
 
-class Jitted(Programs):
+class Jitted(StaticArguments, Programs):
     """A jitted function. Calling it runs compiled code; ``jit`` makes one.
 
     No lock is held while user code runs. One thread at a time stages a program (``staging``);
@@ -64,57 +65,6 @@ class Jitted(Programs):
         self.said: set[str] = set()  # why calls ran uncompiled that had a program
         self.rebinds = False  # whether a program of it gives cells other values
         self.touched: Any = lazily("guards.touched").Touched()  # what it was seen to read
-
-    # arguments -----------------------------------------------------------------------------------
-
-    def dynamic(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The arguments without the static ones."""
-        if not self.static_argnums and not self.static_argnames:
-            return args, kwargs
-        count = len(args)
-        nums = {i % count for i in self.static_argnums if -count <= i < count}
-        return (
-            tuple([None if i in nums else x for i, x in enumerate(args)]),
-            {k: v for k, v in kwargs.items() if k not in self.static_argnames},
-        )
-
-    def static(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The static arguments, as a key.
-
-        Raises:
-            StagingError: if one is not hashable.
-        """
-        if not self.static_argnums and not self.static_argnames:
-            return ()
-        count = len(args)
-        found: list[Any] = [
-            (i % count, args[i]) for i in self.static_argnums if -count <= i < count
-        ]
-        found += [(k, v) for k, v in kwargs.items() if k in self.static_argnames]
-        found.sort(key=lambda pair: (isinstance(pair[0], str), pair[0]))
-        for which, value in found:
-            try:
-                hash(value)
-            except TypeError:
-                raise StagingError(
-                    f"jit of {name_of(self.function)}: the static argument {which!r} is a "
-                    f"{type(value).__name__}, which is not hashable; pass a tuple or another "
-                    f"immutable value, or leave it out of static_argnums and static_argnames"
-                ) from None
-        return tuple([(which, type(value), value) for which, value in found])
-
-    def restored(self, dynamic: Any, signature: Signature) -> tuple[Any, dict[str, Any]]:
-        """The arguments of a call, the static ones put back."""
-        args, kwargs = dynamic
-        args, kwargs = list(args), dict(kwargs)
-        for which, _, value in signature.key[1]:
-            if isinstance(which, int):
-                args[which] = value
-            else:
-                kwargs[which] = value
-        return tuple(args), kwargs
-
-    # calls ---------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         failed = None
@@ -189,7 +139,7 @@ class Jitted(Programs):
             if call.staged:
                 if program.seconds is None:
                     program.seconds = perf_counter() - began
-                lazily("explain").report(self, program, call.path)
+                lazily("lowered").report(self, program, call.path)
                 self._settle(program, signature)
             if signature.donated:
                 given = [signature.parts[i] for i in signature.donated]
@@ -254,7 +204,7 @@ class Jitted(Programs):
             >>> [node.primitive.name for node in f.lower(fx.ones(3)).graph.nodes]
             ['exp', 'add']
         """
-        return lazily("explain").lowered(*self.program_of(*args, **kwargs))  # type: ignore[no-any-return]
+        return lazily("lowered").lowered(*self.program_of(*args, **kwargs))  # type: ignore[no-any-return]
 
     def program_of(self, *args: Any, **kwargs: Any) -> tuple[Program, Any]:
         """What the function is staged to for some arguments, and the answers on the way to the end.
@@ -265,7 +215,7 @@ class Jitted(Programs):
         why = ""
         for _ in range(_TRIES):
             signature = Signature(self, args, kwargs)
-            lazily("explain").refuse_tracers(name_of(self.function), signature.tensors)
+            lazily("lowered").refuse_tracers(name_of(self.function), signature.tensors)
             try:
                 program = self._find(signature, args)
                 call = Call(self, program, signature)

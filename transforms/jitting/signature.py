@@ -10,6 +10,7 @@ import numpy as np
 
 from fx import config, limits, tree
 from fx.config import modes
+from fx.errors import StagingError
 from fx.graph.named import Named
 from fx.handles import Gradient, Handle
 from fx.ops.convert import as_tensor
@@ -17,7 +18,63 @@ from fx.seen import TorchDType
 from fx.staged_number import StagedNumber, is_dynamic_argument
 from fx.tape import CELL, Leaf
 from fx.tensor import Tensor
+from fx.transforms._arguments import name_of
 from fx.transforms.jitting.donation import donated_leaves
+
+
+class StaticArguments:
+    """The part of a jitted function that tells static arguments from the others."""
+
+    function: Callable[..., Any]
+    static_argnums: frozenset[int]
+    static_argnames: frozenset[str]
+
+    def dynamic(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The arguments without the static ones."""
+        if not self.static_argnums and not self.static_argnames:
+            return args, kwargs
+        count = len(args)
+        nums = {i % count for i in self.static_argnums if -count <= i < count}
+        return (
+            tuple([None if i in nums else x for i, x in enumerate(args)]),
+            {k: v for k, v in kwargs.items() if k not in self.static_argnames},
+        )
+
+    def static(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The static arguments, as a key.
+
+        Raises:
+            StagingError: if one is not hashable.
+        """
+        if not self.static_argnums and not self.static_argnames:
+            return ()
+        count = len(args)
+        found: list[Any] = [
+            (i % count, args[i]) for i in self.static_argnums if -count <= i < count
+        ]
+        found += [(k, v) for k, v in kwargs.items() if k in self.static_argnames]
+        found.sort(key=lambda pair: (isinstance(pair[0], str), pair[0]))
+        for which, value in found:
+            try:
+                hash(value)
+            except TypeError:
+                raise StagingError(
+                    f"jit of {name_of(self.function)}: the static argument {which!r} is a "
+                    f"{type(value).__name__}, which is not hashable; pass a tuple or another "
+                    f"immutable value, or leave it out of static_argnums and static_argnames"
+                ) from None
+        return tuple([(which, type(value), value) for which, value in found])
+
+    def restored(self, dynamic: Any, signature: Signature) -> tuple[Any, dict[str, Any]]:
+        """The arguments of a call, the static ones put back."""
+        args, kwargs = dynamic
+        args, kwargs = list(args), dict(kwargs)
+        for which, _, value in signature.key[1]:
+            if isinstance(which, int):
+                args[which] = value
+            else:
+                kwargs[which] = value
+        return tuple(args), kwargs
 
 
 class Signature:

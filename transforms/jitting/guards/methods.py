@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from fx.transforms.jitting.guards.code import Place, Writer
-from fx.transforms.jitting.guards.objects import called
+from fx.transforms.jitting.guards.holders import called
 from fx.transforms.jitting.guards.reads import Reads, origin, origin_of_module, reads_of
 
 _UNCALLED = frozenset((

@@ -29,16 +29,15 @@ from types import (
     UnionType,
     WrapperDescriptorType,
 )
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from fx.holding import Part, holding_of
+from fx.holding import holding_of
 from fx.numbers import Number
 from fx.seen import TorchDType
 from fx.transforms.jitting.guards.classes import (
     all_methods,
-    extends_kind,
     has_foreign_base,
     has_setter,
     is_descriptor,
@@ -46,12 +45,10 @@ from fx.transforms.jitting.guards.classes import (
     is_namespace,
     is_stateful,
 )
-from fx.transforms.jitting.guards.code import PLAIN, Place, Writer, shorten
+from fx.transforms.jitting.guards.code import Place
+from fx.transforms.jitting.guards.holders import Holders, attribute, called, reads_any
 from fx.transforms.jitting.guards.reads import Reads, origin_of, origin_of_module, reads_of
-from fx.transforms.jitting.guards.settings import Settings
-from fx.transforms.jitting.guards.touched import Touched
-from fx.transforms.jitting.watching.kinds import is_mark, shows_state
-from fx.versions import Hook, Hooks
+from fx.transforms.jitting.watching.kinds import shows_state
 
 _OWNERS = (ModuleType, type, FunctionType)
 _CONSTANT = (  # objects of classes in C that never change, and those that stand for no value
@@ -73,41 +70,8 @@ _OF_THREADS = frozenset(
 """Libraries whose objects are there for others to change meanwhile."""
 
 
-class Objects:
-    """The part of a walk that knows modules, classes, instances, Modules and optimizers."""
-
-    writer: Writer
-    settings: Settings
-    seen: dict[int, Place]
-    alive: list[Any]
-    filters: dict[type, frozenset[str] | None]
-    names: set[str]
-    anything: bool
-    opaque: dict[int, str]
-    touched: Touched
-    reads: dict[Any, Reads]
-
-    if TYPE_CHECKING:
-
-        def value(
-            self, x: Any, place: Place, reads: Reads, depth: int, given: bool = False
-        ) -> None: ...
-        def function(self, f: FunctionType, place: Place) -> None: ...
-        def attributes_of(
-            self, f: FunctionType, place: Place, reads: Reads, depth: int
-        ) -> None: ...
-        def methods(self, cls: type, read: Reads) -> Reads: ...
-        def special_methods(self, cls: type) -> None: ...
-        def asks(self, cls: type, name: str) -> bool: ...
-        def descriptor(self, cls: type, name: str, place: Place, depth: int) -> None: ...
-        def class_place(self, cls: type) -> Place: ...
-        def used(self, x: Any) -> bool: ...
-        def found_anew(self, x: Any, place: Place) -> None: ...
-        def array(self, x: Any, place: Place) -> None: ...
-        def read(self, key: Any, reads: Reads) -> Reads: ...
-        def sequence(self, x: Any, place: Place, depth: int) -> None: ...
-        def set(self, x: Any, place: Place) -> None: ...
-        def mapping(self, x: dict[Any, Any], place: Place, depth: int) -> None: ...
+class Objects(Holders):
+    """The part of a walk that knows modules, classes and instances."""
 
     def namespace(self, x: ModuleType, place: Place, reads: Reads, depth: int) -> None:
         whose = origin_of(x)
@@ -248,7 +212,7 @@ class Objects:
         own = getattr(x, "__dict__", {})
         above = {n: v for base in reversed(cls.__mro__[:-1]) for n, v in vars(base).items()}
         reads.any |= is_namespace(cls) and id(cls) in self.touched.special  # operators in C
-        if _any_of(reads, self) and hasattr(x, "__dict__"):
+        if reads_any(reads, self) and hasattr(x, "__dict__"):
             self.writer.attributes(place, own)
         for name in reads.parts:
             if name in own or name in ("__dict__", "__class__") or self.touched.is_renewed(x, name):
@@ -285,147 +249,9 @@ class Objects:
                 value = raw
             self.value(value, attribute(place, name), self._part(x, reads, name), depth + 1)
 
-    def _holder(self, x: Any, place: Place, reads: Reads, depth: int, given: bool) -> None:
-        """A Module or an optimizer: its settings, the code of the user's, and what these hold."""
-        if not given:
-            self.writer.identity(place, x)
-        filters: dict[type, frozenset[str] | None] = {}
-        inner: list[tuple[Any, Place, Reads]] = []
-        found: set[int] = set()
-        todo: list[tuple[Any, Place, Reads]] = [(x, place, reads)]
-        while todo:
-            one, here, read = todo.pop()
-            if id(one) in found:
-                continue
-            found.add(id(one))
-            self.alive.append(one)
-            self.seen.setdefault(id(one), here)
-            cls = type(one)
-            holding: Any = holding_of(cls)
-            for part in holding.inner(one):
-                below = read.parts.get(part.path[-1]) or Reads()
-                todo.append((part.value, self._found_at(part, one, here), below))
-            for part in holding.cells(one):
-                at = self._found_at(part, one, here)
-                self.cell_hooks(part.value, at)
-                self.marks(part.value, at, depth)
-            for part in holding.tensors(one):
-                self.value(part.value, self._found_at(part, one, here), Reads(), 0)
-            for name, held in one.__dict__.items():
-                if isinstance(held, Hooks):
-                    self.hooks(held, here.below(f"{{}}.__dict__[{name!r}]", here.name))
-            for i, hooks in enumerate(holding.around):
-                around = self.writer.name("k", holding.around)
-                self.hooks(hooks, Place(None, f"{around}[{i}]", "a hook"))
-            if origin_of_module(cls.__module__) != "user":
-                filters[cls] = None  # of what it holds besides, what was seen to be read
-                inner.append((one, here, self.read(("object", id(one)), read or Reads())))
-                continue
-            read = Reads() if read is None else read
-            read.of(holding.method)
-            read = self.methods(cls, self.read(("object", id(one)), read))
-            self.read(("object", id(one)), read)
-            names = frozenset(read.parts) | (self.names if read.whole else frozenset())
-            if extends_kind(cls) or (read.whole and self.anything) or filters.get(cls, "") is None:
-                filters[cls] = None  # whatever it holds, and whatever is added
-            else:
-                filters[cls] = names | (filters.get(cls) or frozenset())
-            inner.append((one, here, read))
-        self.settings.add(x, place.name, filters)
-        for one, here, read in inner:
-            own, cls = one.__dict__, type(one)
-            internal = holding_of(cls).internal  # type: ignore[union-attr]
-            above = {n: v for b in reversed(cls.__mro__[:-1]) for n, v in vars(b).items()}
-            kept = {n for held in map(own.get, internal) if isinstance(held, dict) for n in held}
-            for name in read.parts:
-                if name not in own and name not in kept and not hasattr(cls, name):
-                    self.asks(cls, name)
-            for name in self._chosen(read, {**above, **own}):
-                if name in internal or type(own.get(name)) is Hooks:
-                    continue
-                if name in own:
-                    value, step = own[name], f"{{}}.__dict__[{name!r}]"
-                    if type(value) in PLAIN:
-                        continue
-                    if self.touched.is_renewed(one, name):
-                        self.found_anew(value, here.below(step, f"{here.name}.{name}"))
-                        continue
-                elif name not in above or name == "training":
-                    continue
-                elif is_descriptor(above[name]):
-                    self.descriptor(cls, name, here, depth)
-                    continue
-                else:
-                    value, step = above[name], f"{{}}.{name}"
-                below = self._part(one, read, name)
-                self.value(value, here.below(step, f"{here.name}.{name}"), below, depth + 1)
-
-    def _found_at(self, part: Part, x: Any, place: Place) -> Place:
-        """The place of a part of an object."""
-        step, held = f"{{}}.{part.path[0]}", getattr(x, part.path[0])
-        for key in part.path[1:]:
-            k = self.writer.name("k", key)
-            plain = type(held).__getitem__ in (dict.__getitem__, list.__getitem__)
-            step = f"{step}[{k}]" if plain else f"dict.__getitem__({step}, {k})"
-            held = dict.__getitem__(held, key) if isinstance(held, dict) else held[key]
-        return place.below(step, f"{place.name}{part.name}")
-
-    def marks(self, x: Any, place: Place, depth: int) -> None:
-        """The attributes of the user's that were read of a tensor."""
-        reads = self.reads.get(("object", id(x)))
-        if reads is None or not type(x).__dictoffset__:
-            return
-        own = x.__dict__
-        if reads.any:
-            self.writer.attributes(place, own)
-        for name in reads.parts:
-            if name not in own and name != "__dict__":
-                self.writer.require(place, f"{name!r} not in {{}}.__dict__", f"without {name}")
-        above = {n: v for b in type(x).__mro__ for n, v in vars(b).items() if is_mark(type(x), n)}
-        for name in self._chosen(reads, {**above, **own}):
-            value = own[name] if name in own else above[name]
-            if not is_descriptor(value):
-                self.value(value, attribute(place, name), self._part(x, reads, name), depth + 1)
-
-    # hooks ---------------------------------------------------------------------------------------
-
-    def hooks(self, hooks: Any, place: Place) -> None:
-        """What functions that are called besides read; which there are is compared elsewhere."""
-        for number, hook in hooks.items():
-            step = f"{{}}[{number}]" + (".function" if type(hook) is Hook else "")
-            hook = hook.function if type(hook) is Hook else hook
-            self.value(hook, place.below(step, f"hook|{shorten(hook)}"), called(), 0)
-
-    def cell_hooks(self, x: Any, place: Place, compared: bool = False) -> None:
-        """What the hooks of a cell that requires grad read."""
-        extra = None if x.leaf is None else x.leaf.extra
-        numbers = () if extra is None else extra.numbers()
-        if compared:
-            none = "({0}.leaf is None or {0}.leaf.extra is None or not {0}.leaf.extra.numbers())"
-            some = f"{{0}}.leaf.extra.numbers() == {numbers}"
-            self.writer.require(place, some if numbers else none, "with other hooks")
-        if numbers:
-            self.hooks(extra.hooks, place.below("{}.leaf.extra.hooks", place.name))
-            self.hooks(extra.post_hooks, place.below("{}.leaf.extra.post_hooks", place.name))
-
-    def _chosen(self, reads: Reads, held: Any) -> list[str]:
-        """The attributes among ``held`` that are read."""
-        if _any_of(reads, self):
-            return [n for n in held if not (n[:2] == "__" == n[-2:])]
-        names = self.names if reads.whole else ()
-        return [n for n in held if n in reads.parts or n in names]
-
-    def _part(self, x: Any, reads: Reads, name: str) -> Reads:
-        return self.read(("part", id(x), name), reads.parts.get(name) or Reads(whole=True))
-
 
 def _is_shown(cls: type) -> bool:
     return cls.__module__.partition(".")[0] not in _OF_THREADS and shows_state(cls)
-
-
-def _any_of(reads: Reads, walk: Any) -> bool:
-    """Whether attributes may be read under names that are not in the code."""
-    return reads.any or "__dict__" in reads.parts or (reads.whole and walk.anything)
 
 
 def _called_by(x: Any, place: Place) -> str:
@@ -433,13 +259,3 @@ def _called_by(x: Any, place: Place) -> str:
     kind, _, path = place.name.partition("|")
     cls = type(x)
     return f"a {cls.__module__}.{cls.__qualname__}, {kind} `{path}`"
-
-
-def called() -> Reads:
-    reads = Reads()
-    reads.called = True
-    return reads
-
-
-def attribute(place: Place, name: str) -> Place:
-    return place.below(f"{{}}.{name}", f"{place.name}.{name}")

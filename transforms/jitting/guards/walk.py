@@ -25,8 +25,9 @@ from fx.state import Cell
 from fx.tensor import Tensor
 from fx.transforms.jitting.guards.code import PLAIN, Place, Writer
 from fx.transforms.jitting.guards.containers import Containers, is_plain
+from fx.transforms.jitting.guards.holders import attribute, called
 from fx.transforms.jitting.guards.methods import Methods
-from fx.transforms.jitting.guards.objects import Objects, attribute, called
+from fx.transforms.jitting.guards.objects import Objects
 from fx.transforms.jitting.guards.reads import (
     CodeReads,
     Reads,

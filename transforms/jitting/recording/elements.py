@@ -15,7 +15,8 @@ from fx.config import modes
 from fx.dtypes import float64
 from fx.graph.ir import Node, Value
 from fx.graph.passes.effects import is_effectful
-from fx.graph.staging import StageTracer, _Outside
+from fx.graph.staging import StageTracer
+from fx.graph.surroundings import Outside
 from fx.staged_number import StagedNumber
 from fx.tensor import Tensor
 from fx.transforms.jitting.program import Program
@@ -97,7 +98,7 @@ class ElementRecording:
             if node is not None and node not in needed:
                 needed[node] = None
                 waiting += node.inputs
-        with _Outside(self):  # type: ignore[arg-type]
+        with Outside(self):  # type: ignore[arg-type]
             values: dict[Value, Any] = {}
             for node in self.nodes:
                 if node not in needed:

@@ -14,7 +14,8 @@ import numpy as np
 from fx.config import modes
 from fx.dtypes import INEXACT, float64, int64
 from fx.frames import user_line
-from fx.graph.staging import StageTracer, _Outside
+from fx.graph.staging import StageTracer
+from fx.graph.surroundings import Outside
 from fx.host_values import StagedValue
 from fx.prims.compare import astype, stop_gradient
 from fx.slotted import slotted
@@ -244,7 +245,7 @@ class NumberRecording:
         drawn.note((generator,))
         if host.place not in drawn.values:
             try:
-                with _Outside(self):  # type: ignore[arg-type]
+                with Outside(self):  # type: ignore[arg-type]
                     drawn.values[host.place] = again(*[x.now for x in again.staged])
             except Exception as error:  # if it is handled, this call goes its own way
                 self._end(GiveUp("", lasting=False), error)
@@ -266,7 +267,7 @@ class NumberRecording:
             self._undrawn(f"it gives {name}() a {what}, and what it draws")
         host = self.program.table.computed(again, again.staged)
         try:
-            with _Outside(self):  # type: ignore[arg-type]
+            with Outside(self):  # type: ignore[arg-type]
                 value = again(*[x.now for x in again.staged])
         except ERRORS as error:
             self._suppose(host, itself, (type(error), str(error)))

@@ -10,7 +10,7 @@ from typing import Any
 
 from fx.devices import backend
 from fx.graph.ir import Value
-from fx.graph.staging import _Outside
+from fx.graph.surroundings import Outside
 from fx.prims.placing import placements_of
 from fx.tensor import Tensor
 from fx.transforms.jitting.program import Program
@@ -54,7 +54,7 @@ class PlaceRecording:
         """Whether it is known where an input lies."""
         if value not in self.program.sources:  # of a shape that depends on values
             return False
-        with _Outside(self):  # type: ignore[arg-type]
+        with Outside(self):  # type: ignore[arg-type]
             x = self.call.peek(value)
             where = placements_of(x)
         if where is None and value.spec.device != "cpu" and type(x) is not Tensor:

@@ -20,13 +20,12 @@ from fx.frames import user_line
 from fx.graph.ir import Node, Value, constant_value, input_value
 from fx.graph.named import Named, array_of, node_of
 from fx.graph.passes.effects import is_effectful
-from fx.graph.staging import Stage, StageTracer, _Outside
+from fx.graph.staging import Stage, StageTracer
+from fx.graph.surroundings import Outside
 from fx.levels import Level
 from fx.prims.compare import stop_gradient
 from fx.spec import TensorSpec
 from fx.staged_number import StagedNumber
-from fx.state import Cell
-from fx.tape import grad_tracer
 from fx.tensor import Tensor, new_tensor
 from fx.transforms.jitting.program import (
     Argument,
@@ -44,6 +43,7 @@ from fx.transforms.jitting.program import (
     Segment,
     Source,
 )
+from fx.transforms.jitting.recording.cells import CellRecording
 from fx.transforms.jitting.recording.elements import ElementRecording
 from fx.transforms.jitting.recording.gradients import PLAIN, GradientRecording, Lifted
 from fx.transforms.jitting.recording.numbers import NumberRecording
@@ -53,7 +53,9 @@ from fx.writing.layouts import steps_after, steps_of
 _VIEWS = (shape_prims.transpose, shape_prims.slice, shape_prims.reshape)
 
 
-class Recording(PlaceRecording, NumberRecording, ElementRecording, GradientRecording, Stage):
+class Recording(
+    CellRecording, PlaceRecording, NumberRecording, ElementRecording, GradientRecording, Stage
+):
     """A function that is being staged for ``jit``.
 
     Args:
@@ -156,14 +158,14 @@ class Recording(PlaceRecording, NumberRecording, ElementRecording, GradientRecor
             if type(source) is Argument:
                 steps = self._noted(value, self.call.signature.tensors[source.number])
             elif type(source) is Held:  # the same object in each call
-                with _Outside(self):
+                with Outside(self):
                     steps = steps_of(getattr(source.cell(), "value", None))
             return steps_after(value.spec.shape, steps, path[::-1]) if path else steps
         return None
 
     def _noted(self, value: Value | None, x: Any) -> tuple[int, ...] | None:
         """The steps of an input, of which another call must have the same."""
-        with _Outside(self):
+        with Outside(self):
             found = steps_of(x)
         if value in self.program.sources:
             self.program.layouts[value] = found
@@ -291,73 +293,6 @@ class Recording(PlaceRecording, NumberRecording, ElementRecording, GradientRecor
             before.question.branches[answer].follows = segment
         return segment
 
-    # cells and gradients -----------------------------------------------------------------------
-
-    def read(self, cell: Any) -> Tensor:
-        if cell.born >= self.number:
-            return cell.value  # type: ignore[no-any-return]
-        known = self.cells.get(id(cell))
-        if known is None:
-            with _Outside(self):
-                value = cell.read()
-            if cell.name == "generator":
-                self.program.random = True
-            spec = TensorSpec(value.shape, value.dtype, value.device.name)
-            tracer: Tensor = self.tracer(self.input(Held(ref(cell), cell.name), spec))
-            if cell.leaf is not None and self.records:
-                self.refuse_given(value)
-                tracer = self.lift(value, tracer, cell)
-            elif self.records and type(value) is Tensor and value._node is not None:
-                self.give_up(
-                    f"it uses {value.spec!r}, which was written into, requires grad and was "
-                    f"computed outside of it"
-                )
-            known = self.cells[id(cell)] = (cell, tracer)
-        elif cell.leaf is not None and id(cell) in self.rebound and modes.barrier < self.number:
-            self.reread = cell
-        return known[1]
-
-    def rebind(self, cell: Any, value: Tensor) -> None:
-        self.call.jitted.writes.stores(self, cell)
-        before = self.read(cell)
-        value = self.lower(value)
-        if (value.shape, value.dtype) != (before.shape, before.dtype):
-            self.give_up(f"it rebinds {cell.name or 'a cell'} of {before.spec!r} to {value.spec!r}")
-        with _Outside(self):
-            held = cell.read()
-        if cell.leaf is None and type(held) is Tensor and held._node is not None:
-            self.give_up(f"it writes into {held.spec!r}, whose history another one would replace")
-        kept = getattr(getattr(held, "_a", None), "staged_as", lambda: None)()
-        if kept is not None:  # the cell of a device that keeps where its values lie
-            value = self.emit(kept[0], [value], kept[1])
-        self.rebound[id(cell)] = (cell, value)
-        self.stepped[id(cell)] = self.stepped.get(id(cell), 0) + 1
-        if before.level == self.number | 1:
-            leaf = next(
-                x.leaf for x in self.lifted.values() if type(x.owner) is ref and x.owner() is cell
-            )
-            value = grad_tracer(before.level, value, leaf)
-        self.cells[id(cell)] = (cell, value)
-
-    def writes(self, cell: Any) -> None:
-        if id(cell) not in self.seen:
-            self.call.jitted.writes.exposes(self, cell)
-            self.at_end(lambda: self.call.jitted.writes.mixes(cell, self.stepped.get(id(cell))))
-        self.stepped[id(cell)] = self.stepped.get(id(cell), 1) - 1
-        self.seen[id(cell)] = self.cells[id(cell)][1]
-
-    def blurs(self, cell: Any) -> None:
-        self.call.jitted.writes.exposes(self, cell)
-        self.seen[id(cell)] = None
-
-    def written_of(self, cell: Any) -> Tensor | None:
-        if id(cell) not in self.seen:
-            return super().written_of(cell)
-        found = self.seen[id(cell)]
-        if found is None:
-            self.give_up("it reads what detach() gave of a parameter that a loop inside writes")
-        return found  # type: ignore[no-any-return]
-
     # the end of staging --------------------------------------------------------------------------
 
     def give_up(self, why: str) -> NoReturn:
@@ -387,21 +322,6 @@ class Recording(PlaceRecording, NumberRecording, ElementRecording, GradientRecor
         self.ended = self.ended or self.call.jitted.changing(self.call.signature.key, what)
         raise self.ended
 
-    def replace(self, held: Any, key: Any, before: Any, cell: Any) -> None:
-        """A cell is put into a dict in the place of another, which gets its value in the end."""
-        if not isinstance(before, Cell):
-            self.postpone()
-        self.replaced.setdefault((id(held), key), (held, key, before))
-
-    def put_back(self) -> list[tuple[Any, Any]]:
-        """The cells that were replaced are where they were; pairs of one and the other."""
-        pairs = []
-        for held, key, before in self.replaced.values():
-            pairs.append((before, dict.get(held, key)))
-            dict.__setitem__(held, key, before)
-        self.replaced = {}
-        return pairs
-
     def refused(self, error: Exception) -> bool:
         self._end(GiveUp(f"it handles an error of staging: {error}"), error)
         return True
@@ -418,7 +338,7 @@ class Recording(PlaceRecording, NumberRecording, ElementRecording, GradientRecor
         handled it; if it handles it here, it must not go on.
         """
         try:
-            with _Outside(self):
+            with Outside(self):
                 return function(*args)
         except GiveUp as reason:
             self.ended = self.ended or reason
@@ -429,7 +349,7 @@ class Recording(PlaceRecording, NumberRecording, ElementRecording, GradientRecor
 
     def fail_before(self) -> None:
         """The function has failed: raise what an operation before, as ``x[i]``, raises eagerly."""
-        with _Outside(self):
+        with Outside(self):
             values: dict[Value, Any] = {}
             for node in self.nodes:
                 args = [values[v] if v in values else self.call.get(v) for v in node.inputs]
