@@ -111,6 +111,7 @@ from fx.ops.shapes.manipulation import *
 from fx.ops.products.matrices import *
 from fx.ops.reductions.norms import *
 from fx.ops.shapes.padding import *
+from fx.ops.shapes.splitting import *
 from fx.ops.pointwise.composed import *
 from fx.ops.reductions.reduction import *
 from fx.ops.indexing.scattering import *

@@ -13,16 +13,8 @@ from fx import limits
 from fx.dtypes import FLOATING, bfloat16, complex64, float16, float32, float64
 from fx.primitive import Primitive
 from fx.prims.sampling import Sample
-from fx.testing.case import (
-    Mismatch,
-    array_of,
-    as_tuple,
-    call,
-    cast,
-    expect_close,
-    taken_in,
-    tensor,
-)  # fmt: skip
+from fx.testing.case import Mismatch, array_of, as_tuple, call, cast, taken_in, tensor
+from fx.testing.closeness import expect_close
 from fx.testing.law import Law
 from fx.transforms import jit
 

@@ -15,7 +15,8 @@ from fx.prims.factors import WHOLE, Factors, alike, chunk, factors_of
 from fx.prims.places import looked_up
 from fx.prims.sampling import Sample
 from fx.spec import TensorSpec
-from fx.testing.case import Arrays, Mismatch, as_tuple, expect_all_close, expect_close
+from fx.testing.case import Arrays, Mismatch, as_tuple
+from fx.testing.closeness import expect_all_close, expect_close
 from fx.testing.law import law
 
 _JOINS = {"sum": np.add, "product": np.multiply, "max": np.maximum, "min": np.minimum}

@@ -13,20 +13,15 @@ from fx.prims.sampling import Sample
 from fx.tape import Leaf
 from fx.tensor import Tensor
 from fx.testing.case import (
-    DIFFERENCES,
     Arrays,
     Mismatch,
     array_of,
     as_tuple,
     call,
     cast,
-    differences,
     differentiable_args,
     directions,
-    expect_all_close,
-    expect_like,
     in_complex,
-    inner,
     judged,
     numeric,
     smooth,
@@ -34,7 +29,8 @@ from fx.testing.case import (
     taken_in,
     tensor,
     widened,
-)  # fmt: skip
+)
+from fx.testing.closeness import DIFFERENCES, differences, expect_all_close, expect_like, inner
 from fx.testing.law import law
 from fx.transforms import jvp, vjp
 

@@ -31,12 +31,11 @@ from fx.testing.case import (
     as_tuple,
     call,
     cast,
-    expect_all_close,
-    expect_close,
     judged,
     taken_in,
     tensor,
-)  # fmt: skip
+)
+from fx.testing.closeness import expect_all_close, expect_close
 from fx.testing.law import Law, law
 
 _EPS = {float32: 2.0**-23, bfloat16: 2.0**-7, float16: 2.0**-10}

@@ -19,13 +19,13 @@ from fx.testing.case import (
     as_tuple,
     differentiable_args,
     directions,
-    expect_all_close,
     judged,
     lanes,
     smooth,
     subsets,
     tensor,
-)  # fmt: skip
+)
+from fx.testing.closeness import expect_all_close
 from fx.testing.law import law
 from fx.transforms import jvp, vjp, vmap
 

@@ -10,7 +10,7 @@ import numpy as np
 from fx.primitive import Primitive
 from fx.prims.sampling import Sample
 from fx.slotted import slotted
-from fx.testing.case import LawBroken, Mismatch, _words
+from fx.testing.case import LawBroken, Mismatch, told
 
 LAWS: dict[str, Law] = {}
 
@@ -53,7 +53,7 @@ class Law:
         except LawBroken:
             raise
         except Exception as error:
-            what = str(error) if isinstance(error, Mismatch) else _words(error)
+            what = str(error) if isinstance(error, Mismatch) else told(error)
             given = ", ".join(f"{a.dtype.name}{a.shape}" for a in sample.args)
             raise LawBroken(
                 primitive.name, self.rule, self.says, f"{what}\nfor ({given}), {sample.params}"

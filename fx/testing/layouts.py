@@ -22,16 +22,8 @@ from fx.dtypes import FLOATING, bfloat16, float16, float32, float64
 from fx.primitive import Primitive
 from fx.prims.sampling import Sample
 from fx.spec import TensorSpec
-from fx.testing.case import (
-    Arrays,
-    Mismatch,
-    array_of,
-    as_tuple,
-    call,
-    expect_close,
-    taken_in,
-    tensor,
-)
+from fx.testing.case import Arrays, Mismatch, array_of, as_tuple, call, taken_in, tensor
+from fx.testing.closeness import expect_close
 from fx.testing.compiled import TOLERANCE
 from fx.testing.law import Law
 from fx.transforms import jit

@@ -25,14 +25,14 @@ from fx.testing.case import (
     differentiable_args,
     directions,
     draw,
-    expect_all_close,
     judged,
     lanes,
     numeric,
     smooth,
     subsets,
     tensor,
-)  # fmt: skip
+)
+from fx.testing.closeness import expect_all_close
 from fx.testing.derivatives import pull
 from fx.testing.law import law
 from fx.transforms import vjp

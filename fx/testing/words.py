@@ -25,23 +25,19 @@ from fx.prims.sampling import Sample
 from fx.slotted import slotted
 from fx.tensor import Tensor
 from fx.testing.case import (
-    DIFFERENCES,
-    STEP,
     Arrays,
     LawBroken,
     Mismatch,
     as_tuple,
-    combine,
     differentiable_args,
     directions,
     draw,
-    expect_all_close,
-    inner,
     numeric,
     placed,
     smooth,
     tensor,
-)  # fmt: skip
+)
+from fx.testing.closeness import DIFFERENCES, STEP, combine, expect_all_close, inner
 from fx.transforms import grad, jit, jvp, vmap
 
 LETTERS = {"g": "grad", "j": "jvp", "v": "vmap", "b": "backward", "c": "jit"}

@@ -20,7 +20,8 @@ from fx.ops.autocasting import in_float32
 from fx.ops.convert import as_tensor
 from fx.ops.operands import argument, cast, floating
 from fx.ops.reductions.cumulative import cumsum
-from fx.ops.shapes.joining import concat, stack, unstack
+from fx.ops.shapes.joining import concat, stack
+from fx.ops.shapes.splitting import unstack
 from fx.prims.placement import device_put
 from fx.prims.shape import broadcast_to, pad, reshape
 from fx.prims.shape import slice as slice_prim

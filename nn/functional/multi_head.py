@@ -15,7 +15,8 @@ from fx.nn.functional.attention import scaled_dot_product_attention
 from fx.nn.functional.dropout import dropout
 from fx.nn.functional.linear import linear
 from fx.ops.operands import argument
-from fx.ops.shapes.joining import chunk, concat
+from fx.ops.shapes.joining import concat
+from fx.ops.shapes.splitting import chunk
 from fx.prims.linear import matmul, swap_last
 from fx.prims.shape import broadcast_to, reshape, transpose
 from fx.tensor import Tensor

@@ -7,7 +7,8 @@ from typing import Any
 
 from fx import tree
 from fx.errors import ArgumentError, ShapeError
-from fx.ops.shapes.joining import concat, tensor_split
+from fx.ops.shapes.joining import concat
+from fx.ops.shapes.splitting import tensor_split
 from fx.tensor import Tensor
 
 

@@ -19,7 +19,7 @@ from fx.ops.reductions import (
     sets,
     statistics,
 )
-from fx.ops.shapes import assembly, broadcasting, joining, manipulation, padding
+from fx.ops.shapes import assembly, broadcasting, manipulation, padding, splitting
 from fx.tensor import Tensor
 
 # functions whose first argument is the tensor and whose others are PyTorch's, in its order
@@ -45,7 +45,7 @@ _SAME: tuple[tuple[ModuleType, str], ...] = (
     (sets, "unique"),
     (broadcasting, "broadcast_to"),
     (manipulation, "flatten moveaxis movedim ravel rot90 unflatten unsqueeze"),
-    (joining, "chunk narrow split tensor_split unbind"),
+    (splitting, "chunk narrow split tensor_split unbind"),
     (padding, "unfold"),
     (selecting, "index_add index_copy index_fill index_select masked_fill masked_select"),
     (scattering, "gather scatter scatter_add scatter_reduce"),

@@ -12,7 +12,7 @@ from fx.ops.axes import integer, integers, normal_axis
 from fx.ops.making import creation, interop, ranges
 from fx.ops.operands import argument, cast, of_scalar
 from fx.ops.reductions import ordering
-from fx.ops.shapes import broadcasting, joining, manipulation
+from fx.ops.shapes import broadcasting, manipulation, splitting
 from fx.tensor import Tensor
 
 
@@ -77,7 +77,7 @@ def split_with_sizes(
 ) -> tuple[Tensor, ...]:
     """Parts of the given sizes along an axis."""
     sizes = integers("split_with_sizes", "split_sizes", split_sizes)
-    return joining.split(self, list(sizes), dim if axis is None else axis)
+    return splitting.split(self, list(sizes), dim if axis is None else axis)
 
 
 def is_same_size(self: Tensor, other: Tensor) -> bool:

@@ -16,8 +16,9 @@ from fx.ops.operands import argument, cast
 from fx.ops.pointwise import elementwise
 from fx.ops.reductions.ordering import sort
 from fx.ops.shapes.broadcasting import broadcast_arrays, broadcast_shapes, broadcast_to
-from fx.ops.shapes.joining import concat, stack, tensor_split, tile, vstack
+from fx.ops.shapes.joining import concat, stack, tile, vstack
 from fx.ops.shapes.manipulation import expand_dims, moveaxis, ravel, reshape
+from fx.ops.shapes.splitting import tensor_split
 from fx.tensor import Tensor
 
 row_stack = vstack

@@ -15,8 +15,9 @@ from fx.ops.given import listed, sizes
 from fx.ops.making.creation import zeros
 from fx.ops.making.patterns import meshgrid
 from fx.ops.operands import argument, cast, iota, promoted, public, viewed
-from fx.ops.shapes.joining import concat, stack, tensor_split
+from fx.ops.shapes.joining import concat, stack
 from fx.ops.shapes.manipulation import expand_dims, flip, ravel, reshape
+from fx.ops.shapes.splitting import tensor_split
 from fx.prims.creation import constant_like
 from fx.prims.fused import fuse
 from fx.tensor import Tensor

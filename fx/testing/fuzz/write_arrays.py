@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fx.testing.fuzz import write_forms as forms
+from fx.testing.fuzz import write_views as views
 from fx.testing.fuzz.program import Op
 from fx.testing.fuzz.write_stock import NUMBERS, Stock, Text, Thing
 
@@ -33,7 +33,7 @@ class Arrays(Stock):
         path, array = self.path(text, thing), thing.array
         made = self.viewed(Thing(array, [])) if rng.random() < 0.4 else None
         if made is not None:
-            path, array = forms.behind(path, made[0]), made[1]
+            path, array = views.behind(path, made[0]), made[1]
         if not Thing(array, []).writable():
             return None
         form, name = rng.choice(LENT), self.names.new("n")
@@ -66,7 +66,7 @@ class Arrays(Stock):
             return "{0}.T", array.T
         if draw < 0.3:
             return "{0}.copy()", array.copy()
-        text, shape = forms.index(self.rng, array, "{0}", plain=True)
+        text, shape = views.index(self.rng, array, "{0}", plain=True)
         text = text if "..." in text else f"{text}, ..."
         part = eval(f"array[{text}]", {"array": array})
         assert part.shape == shape
@@ -81,5 +81,5 @@ class Arrays(Stock):
         if rng.random() < 0.3:
             form = rng.choice(("{0}.fill(N)", "np.add({0}, N, out={0})", "{0} -= N", "{0} *= N"))
             return form.replace("N", number)
-        index, _ = forms.index(rng, array, "{0}", plain=True)
+        index, _ = views.index(rng, array, "{0}", plain=True)
         return f"{{0}}[{index}] {rng.choice(('=', '+=', '*='))} {number}"

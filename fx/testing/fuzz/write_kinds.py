@@ -6,7 +6,8 @@ import random
 
 import numpy as np
 
-from fx.testing.fuzz.write_forms import Array, Made, View, Write
+from fx.testing.fuzz.write_forms import Write
+from fx.testing.fuzz.write_views import Array, Made, View
 
 COMPLEX = ("1j", "2.0", "(0.5-1j)", "-2j")
 SIGNS = {

@@ -6,6 +6,7 @@ import numpy as np
 
 from fx.testing.fuzz import write_forms as forms
 from fx.testing.fuzz import write_kinds as kinds
+from fx.testing.fuzz import write_views as views
 from fx.testing.fuzz.program import Op
 from fx.testing.fuzz.write_arrays import Arrays
 from fx.testing.fuzz.write_stock import Text, Thing, fits
@@ -34,7 +35,7 @@ class Lines(Arrays):
             size = rng.choice(((2,), (2, 2), (4,)))
             self.add(name, np.zeros(size, complex))
             shown = f"torch.tensor([{', '.join(parts[: int(np.prod(size))])}])"
-            return Op(name, f"{shown}.reshape({forms.shown(size)})")
+            return Op(name, f"{shown}.reshape({views.shown(size)})")
         if draw < 0.23:
             array = np.asarray([rng.random() < 0.5 for _ in range(int(np.prod(shape)))])
             self.add(name, array.reshape(shape))
@@ -42,7 +43,7 @@ class Lines(Arrays):
         numbers = np.asarray([rng.randrange(-16, 17) / 8 for _ in range(int(np.prod(shape)))])
         text = f"torch.tensor({numbers.reshape(shape).tolist()})"
         if rng.random() < 0.2:
-            text = f"torch.{rng.choice(('zeros', 'ones'))}({forms.shown(shape)})"
+            text = f"torch.{rng.choice(('zeros', 'ones'))}({views.shown(shape)})"
         leaf, parameter = not (self.inside or self.hosts) and rng.random() < 0.4, False
         if leaf:
             text = f"{text[:-1]}, requires_grad=True)"
@@ -95,7 +96,7 @@ class Lines(Arrays):
         made_of.grad = thing.grad and not made[2] and not self.no_grad
         made_of.kept |= thing.parameter and "detach" in made[0]
         self.things.append(made_of)
-        return Op(name, forms.behind(path, made[0]), tuple(text.args))
+        return Op(name, views.behind(path, made[0]), tuple(text.args))
 
     # writes ------------------------------------------------------------------------------------
 
@@ -108,7 +109,7 @@ class Lines(Arrays):
         path, _, array = found
         if self.number and array.ndim and rng.random() < 0.25:
             path, array = self.staged(text, path, array)
-        index, part = forms.index(rng, array, path)
+        index, part = views.index(rng, array, path)
         masks = [t for t in self.things if t.kind == "b" and t.paths and t.shape == array.shape]
         if masks and array.ndim and rng.random() < 0.3:  # how many are written is not known
             index, part = self.path(text, rng.choice(masks)), ()

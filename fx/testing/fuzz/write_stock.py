@@ -13,6 +13,7 @@ import numpy as np
 
 from fx.testing.fuzz import write_forms as forms
 from fx.testing.fuzz import write_kinds as kinds
+from fx.testing.fuzz import write_views as views
 from fx.testing.fuzz.generator import Names
 
 FLOATS = ("0.5", "-1.5", "2.0", "0.25", "-0.75")
@@ -224,14 +225,14 @@ class Stock:
         """A view of a tensor: what is written behind it, its array, whether it is detached."""
         for _ in range(6):
             complex_ = thing.kind == "c" and self.rng.random() < 0.4
-            form = self.rng.choice(kinds.VIEWS if complex_ else forms.VIEWS)
+            form = self.rng.choice(kinds.VIEWS if complex_ else views.VIEWS)
             if form.feature and not self.on(form.feature):
                 continue
             made = form.made(self.rng, thing.array)
             if made is not None and thing.given and "as_strided" in made[0]:
                 continue  # how results of a jitted function lie is not what it returned there
             if made is not None and made[1].size and made[1].ndim < 5 and made[1].size < 41:
-                text = forms.as_function(self.rng, made[0])
+                text = views.as_function(self.rng, made[0])
                 return text, made[1], form.feature != ""
         return None
 
@@ -249,7 +250,7 @@ class Stock:
                 continue
             made = self.viewed(Thing(array, [], given=thing.given))
             if made is not None:
-                path, array = forms.behind(path, made[0]), made[1]
+                path, array = views.behind(path, made[0]), made[1]
         shown = Thing(array, [])
         if not shown.told() or (not shown.writable() and rng.random() < 0.9):
             return None  # which window is written last torch leaves open

@@ -12,6 +12,7 @@ import random
 import numpy as np
 
 from fx.testing.fuzz import write_forms as forms
+from fx.testing.fuzz import write_views as views
 from fx.testing.fuzz.program import Op, Program
 from fx.testing.fuzz.write_state import State
 from fx.testing.fuzz.write_stock import Function, Text, Thing
@@ -110,7 +111,7 @@ class Maker(State):
             text.use(path)
             with self.scope(inside="loop"):
                 row = [f"{path}[{name}]"]
-                self.things.append(thing.part(forms.view_of(thing.array, 0), row))
+                self.things.append(thing.part(views.view_of(thing.array, 0), row))
                 body = self.block(2)
             head = f"for {name} in range({rng.choice((1, thing.shape[0]))}):"
         elif draw < 0.7 or not self.lists:
@@ -119,7 +120,7 @@ class Maker(State):
                 return None
             path = self.path(text, thing)
             with self.scope(inside="loop"):
-                self.things.append(thing.part(forms.view_of(thing.array, 0), [name]))
+                self.things.append(thing.part(views.view_of(thing.array, 0), [name]))
                 body = self.block(2)
             head = f"for {name} in {path}:"
         else:
@@ -186,9 +187,9 @@ class Maker(State):
         made = self.viewed(thing) if draw < 0.3 else None
         if made is not None and Thing(made[1], []).writable():
             own = not np.may_share_memory(made[1], thing.array)  # a copy, which lies densely here
-            own = own or (self.inside_only(thing) and not forms.without_gaps(made[1]))
+            own = own or (self.inside_only(thing) and not views.without_gaps(made[1]))
             view = f"{made[0]}.contiguous()" if own else made[0]
-            return forms.behind(path, view), made[1].shape
+            return views.behind(path, view), made[1].shape
         return f"({path} * 1).contiguous()", thing.shape
 
     def call(self) -> Op | None:
