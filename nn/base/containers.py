@@ -130,18 +130,6 @@ class ModuleList(Module):
             return type(self)(list(self._modules.values())[index])
         return self._modules[_key(self, index)]
 
-    def __setitem__(self, index: int, module: Module) -> None:
-        setattr(self, _key(self, index), module)
-
-    def __delitem__(self, index: int | slice) -> None:
-        _delete(self, index)
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def __iter__(self) -> Iterator[Module]:
-        return iter(self._modules.values())
-
     def __add__(self, other: Iterable[Module]) -> ModuleList:
         return ModuleList([*self, *other])
 
@@ -150,6 +138,10 @@ class ModuleList(Module):
 
     append = Sequential.append
     pop = Sequential.pop
+    __setitem__ = Sequential.__setitem__
+    __delitem__ = Sequential.__delitem__
+    __len__ = Sequential.__len__
+    __iter__ = Sequential.__iter__
     __dir__ = Sequential.__dir__
 
     def insert(self, index: int, module: Module) -> None:

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from fx.config import no_grad
-from fx.errors import ShapeError
 from fx.nn import functional as F
-from fx.nn import init
-from fx.nn.base.factory import parameter
-from fx.nn.base.module import Module
-from fx.nn.parameter import Parameter
+from fx.nn.layers.sparse import EmbeddingTable, sizes_of_table
 from fx.tensor import Tensor
 
 
-class EmbeddingBag(Module):
+class EmbeddingBag(EmbeddingTable):
     """A table of vectors, of which bags are looked up and put together.
 
     Args:
@@ -54,39 +49,13 @@ class EmbeddingBag(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        self.num_embeddings = num_embeddings
-        self.embedding_dim = embedding_dim
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
-        if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < num_embeddings:
-                raise ShapeError(
-                    f"EmbeddingBag: padding_idx {padding_idx} must be within num_embeddings "
-                    f"{num_embeddings}"
-                )
-            padding_idx %= num_embeddings
-        self.padding_idx = padding_idx
-        if _weight is None:
-            self.weight = parameter((num_embeddings, embedding_dim), device, dtype)
-            self.reset_parameters()
-        elif tuple(_weight.shape) != (num_embeddings, embedding_dim):
-            raise ShapeError(
-                f"EmbeddingBag: the weight must have shape ({num_embeddings}, {embedding_dim}), "
-                f"got {tuple(_weight.shape)}"
-            )
-        else:
-            self.weight = Parameter(_weight)
         self.mode = mode
         self.sparse = sparse
         self.include_last_offset = include_last_offset
-
-    def reset_parameters(self) -> None:
-        """Draw a new table."""
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            with no_grad():
-                self.weight[self.padding_idx] = 0.0
+        self._hold(num_embeddings, embedding_dim, padding_idx, _weight, device, dtype)
 
     def forward(self, input: Any, offsets: Any = None, per_sample_weights: Any = None) -> Tensor:
         """Integers (bags, n), or (n,) with offsets (bags,), to (bags, embedding_dim)."""
@@ -113,12 +82,7 @@ class EmbeddingBag(Module):
         Raises:
             ShapeError: if ``embeddings`` does not have two axes.
         """
-        if embeddings.ndim != 2:
-            raise ShapeError(
-                f"EmbeddingBag.from_pretrained takes a table (rows, length), got shape "
-                f"{tuple(embeddings.shape)}"
-            )
-        rows, length = embeddings.shape
+        rows, length = sizes_of_table("EmbeddingBag", embeddings)
         out = cls(
             rows, length, max_norm, norm_type, scale_grad_by_freq, mode, sparse, embeddings,
             include_last_offset, padding_idx,

@@ -14,7 +14,61 @@ from fx.nn.parameter import Parameter
 from fx.tensor import Tensor
 
 
-class Embedding(Module):
+class EmbeddingTable(Module):
+    """What looks rows up in a learned table: the table, and the row that stands for padding."""
+
+    num_embeddings: int
+    embedding_dim: int
+    padding_idx: int | None
+
+    def _hold(
+        self, rows: int, length: int, padding_idx: int | None, given: Any, device: Any, dtype: Any
+    ) -> None:
+        """A table (rows, length): the one ``given``, or a new one for None."""
+        name = type(self).__name__
+        self.num_embeddings = rows
+        self.embedding_dim = length
+        if padding_idx is not None:
+            if not -rows <= padding_idx < rows:
+                raise ShapeError(
+                    f"{name}: padding_idx {padding_idx} must be within num_embeddings {rows}"
+                )
+            padding_idx %= rows
+        self.padding_idx = padding_idx
+        if given is None:
+            self.weight = parameter((rows, length), device, dtype)
+            self.reset_parameters()
+        elif tuple(given.shape) != (rows, length):
+            raise ShapeError(
+                f"{name}: the weight must have shape ({rows}, {length}), got {tuple(given.shape)}"
+            )
+        else:
+            self.weight = Parameter(given)
+
+    def reset_parameters(self) -> None:
+        """Draw a new table."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with no_grad():
+                self.weight[self.padding_idx] = 0.0
+
+
+def sizes_of_table(name: str, embeddings: Any) -> tuple[int, int]:
+    """The sizes of a table that is given.
+
+    Raises:
+        ShapeError: if it does not have two axes.
+    """
+    if embeddings.ndim != 2:
+        raise ShapeError(
+            f"{name}.from_pretrained takes a table (rows, length), got shape "
+            f"{tuple(embeddings.shape)}"
+        )
+    rows, length = embeddings.shape
+    return rows, length
+
+
+class Embedding(EmbeddingTable):
     """A table of vectors, looked up by index.
 
     Args:
@@ -52,39 +106,13 @@ class Embedding(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        self.num_embeddings = num_embeddings
-        self.embedding_dim = embedding_dim
-        if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < num_embeddings:
-                raise ShapeError(
-                    f"Embedding: padding_idx {padding_idx} must be within num_embeddings "
-                    f"{num_embeddings}"
-                )
-            padding_idx %= num_embeddings
-        self.padding_idx = padding_idx
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
         self.sparse = sparse
-        if _weight is None:
-            self.weight = parameter((num_embeddings, embedding_dim), device, dtype)
-            self.reset_parameters()
-        elif tuple(_weight.shape) != (num_embeddings, embedding_dim):
-            raise ShapeError(
-                f"Embedding: the weight must have shape ({num_embeddings}, {embedding_dim}), got "
-                f"{tuple(_weight.shape)}"
-            )
-        else:
-            self.weight = Parameter(_weight)
+        self._hold(num_embeddings, embedding_dim, padding_idx, _weight, device, dtype)
         if _freeze:
             self.weight.requires_grad_(False)
-
-    def reset_parameters(self) -> None:
-        """Draw a new table."""
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            with no_grad():
-                self.weight[self.padding_idx] = 0.0
 
     def forward(self, input: Any) -> Tensor:
         """Integers (...) to (..., embedding_dim)."""
@@ -109,12 +137,7 @@ class Embedding(Module):
         Raises:
             ShapeError: if ``embeddings`` does not have two axes.
         """
-        if embeddings.ndim != 2:
-            raise ShapeError(
-                f"Embedding.from_pretrained takes a table (rows, length), got shape "
-                f"{tuple(embeddings.shape)}"
-            )
-        rows, length = embeddings.shape
+        rows, length = sizes_of_table("Embedding", embeddings)
         return cls(
             rows, length, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse,
             _weight=embeddings, _freeze=freeze,

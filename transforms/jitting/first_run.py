@@ -272,7 +272,7 @@ class Stages:
             raise lazily("recording.effects").Undescribed from None
         rebinds = []
         for cell, value in recording.rebound.values():
-            rebinds.append((_reference(cell), value_of(value)))
+            rebinds.append((ref(cell), value_of(value)))
         grads, program = [], recording.program
         for lifted in recording.lifted.values():
             now = lifted.leaf.grad
@@ -318,11 +318,6 @@ class Stages:
             for i, (x, (kind, place)) in enumerate(zip(given, self.signature.parts, strict=True))
             if kind == "tensor" and i not in self.signature.donated
         }
-
-
-def _reference(x: Any) -> Any:
-
-    return ref(x)
 
 
 class _alone:

@@ -1,11 +1,11 @@
-"""What is found out about a code object or a class, remembered for as long as that lives."""
+"""What is remembered of an object for as long as that lives."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 T = TypeVar("T")
 _MISSING = object()
@@ -23,3 +23,11 @@ def remembered(function: Callable[[Any], T]) -> Callable[[Any], T]:
         return value  # type: ignore[no-any-return]
 
     return found
+
+
+def weakly(x: Any) -> Callable[[], Any]:
+    """What gives an object without keeping it alive, where there is such a thing."""
+    try:
+        return ref(x)
+    except TypeError:
+        return lambda: x

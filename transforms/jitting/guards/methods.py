@@ -16,6 +16,7 @@ from weakref import ref
 from fx.transforms.jitting.guards.code import Place, Writer
 from fx.transforms.jitting.guards.holders import called
 from fx.transforms.jitting.guards.reads import Reads, origin, origin_of_module, reads_of
+from fx.transforms.jitting.remembered import weakly
 
 _UNCALLED = frozenset((
     "__init__", "__new__", "__repr__", "__str__", "__del__", "__reduce__", "__reduce_ex__",
@@ -182,7 +183,7 @@ def special_of(cls: type) -> list[tuple[ref[type], list[str], list[tuple[str, An
     for base in cls.__mro__:
         if origin_of_module(base.__module__) == "user":
             names = [n for n in vars(base) if n[:2] == "__" == n[-2:] and _acts(base, n)]
-            methods = [(n, _weakly(vars(base)[n])) for n in names]
+            methods = [(n, weakly(vars(base)[n])) for n in names]
             found.append((ref(base), [*vars(base)], methods))
     return found
 
@@ -211,13 +212,6 @@ _METHODS = (
     FunctionType, BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType, staticmethod,
     classmethod, property,
 )  # fmt: skip
-
-
-def _weakly(x: Any) -> Any:
-    try:
-        return ref(x)
-    except TypeError:
-        return lambda: x
 
 
 def _functions(raw: Any) -> list[tuple[FunctionType, bool]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
-from weakref import ref
 
 from fx import limits, tree
 from fx.config import modes
@@ -14,6 +13,7 @@ from fx.modes import Defaults
 from fx.transforms.jitting.handled import was_sent
 from fx.transforms.jitting.program import Argument, Enclosed, Program
 from fx.transforms.jitting.recording.host import ERRORS, Fits
+from fx.transforms.jitting.remembered import weakly
 from fx.transforms.jitting.signature import holds_state
 from fx.writing.layouts import strides_of
 
@@ -102,7 +102,7 @@ def arguments(code: Code, jitted: Any, program: Program, signature: Any, refused
             if isinstance(signature.objects[place], bool | str | bytes | complex | type(None)):
                 code.require(f"l{i} is {held} or (type(l{i}) is type({held}) and l{i} == {held})")
             else:
-                code.names[held] = _weakly(signature.objects[place])
+                code.names[held] = weakly(signature.objects[place])
                 code.require(f"l{i} is {held}()")
 
 
@@ -115,14 +115,6 @@ def _lies(code: Code, name: str, steps: Any) -> None:
 
 def _of_device(code: Code, name: str, spec: Any) -> None:
     code.require(f"type({name}) is {code.name('kind', backend(spec.device).ARRAY)}")
-
-
-def _weakly(x: Any) -> Any:
-    """What gives an object without keeping it alive, where there is such a thing."""
-    try:
-        return ref(x)
-    except TypeError:
-        return lambda: x
 
 
 def fetch_numbers(
