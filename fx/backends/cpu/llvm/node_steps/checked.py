@@ -102,7 +102,7 @@ def _is_known(sizes: Sizes | None, numbers: Any) -> bool:
 
 
 class Guard:
-    """Reads indices, and remembers the first bad one of a task, which ends there.
+    """Reads indices, and remembers the first bad one of a task.
 
     Args:
         frame: the kernel.
@@ -120,12 +120,6 @@ class Guard:
         if status is not None:
             self.word = self.b.mul(task, i64(2))
             store_item(self.b, i64(0), status, self.word, int64)
-        self._end = self.b.append_basic_block("end")
-
-    def end(self) -> None:
-        """The task is done."""
-        self.b.branch(self._end)
-        self.b.position_at_end(self._end)
 
     def _wide(self, place: Any) -> Any:
         b = self.b
@@ -146,8 +140,8 @@ class Guard:
         """The index there, which was looked at before."""
         return self._front(self._wide(place))
 
-    def read(self, place: Any) -> Any:
-        """The index there, from the front; the end of the task if it is out of range."""
+    def read(self, place: Any, bad: Any) -> Any:
+        """The index there, from the front; a jump to the block ``bad`` if it is out of range."""
         b = self.b
         wide = self._wide(place)
         index = self._front(wide)
@@ -159,7 +153,7 @@ class Guard:
         b.position_at_end(wrong)
         store_item(b, i64(BAD_INDEX), self.status, self.word, int64)
         store_item(b, wide, self.status, b.add(self.word, i64(1)), int64)
-        b.branch(self._end)
+        b.branch(bad)
         b.position_at_end(right)
         return index
 

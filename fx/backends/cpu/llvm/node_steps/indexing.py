@@ -19,21 +19,17 @@ from fx.compiler.step import Step
 from fx.dtypes import COMPLEX, int64
 from fx.graph.ir import Node
 
-Body = Callable[[Frame, Any, Guard], None]
+Body = Callable[[Frame, Any, Any], None]
 
 
 def checked_step(node: Node, name: str, n: int, where: str, body: Body, **more: Any) -> Step:
-    """The step whose body is ``body(frame, task, guard)``: the guard reads its indices."""
-    place = min(1, len(node.inputs) - 1)
-    idx, behind = node.inputs[place], place - len(node.inputs)
+    """The step whose body is ``body(frame, task, status)``; status is None without a check."""
+    idx = node.inputs[min(1, len(node.inputs) - 1)]
     safe = in_range(idx, n, more.get("sizes"))
 
     def inside(frame: Frame) -> None:
         with frame.tasks() as task:
-            status = None if safe else frame.writes[-1]
-            guard = Guard(frame, frame.reads[behind], idx.spec.dtype, n, status, task)
-            body(frame, task, guard)
-            guard.end()
+            body(frame, task, None if safe else frame.writes[-1])
 
     key = (safe, len(more.get("reads", node.inputs)))
     if safe:
@@ -55,16 +51,21 @@ def wrap_index(node: Node, sizes: Sizes | None = None) -> Step | None:
     if not has_elements(node):
         return None
     n, size = node.params["size"], node.inputs[0].spec.size
+    dtype = node.inputs[0].spec.dtype
     tasks, count = tasks_for(size, size), size
     if sizes is not None:
         if sizes.touch(n):
             return None
         tasks, count = 1, sizes.extent(size)
 
-    def body(frame: Frame, task: Any, guard: Guard) -> None:
+    def body(frame: Frame, task: Any, status: Any) -> None:
         b = frame.b
+        guard = Guard(frame, frame.reads[0], dtype, n, status, task)
+        end = b.append_basic_block("end")
         with turns(b, *part(b, task, tasks, frame.number(count))) as i:
-            store_item(b, guard.read(i), frame.writes[0], i, int64)
+            store_item(b, guard.read(i, end), frame.writes[0], i, int64)
+        b.branch(end)
+        b.position_at_end(end)
 
     more = {"tasks": tasks, "cost": float(size), "sizes": sizes}
     return checked_step(node, "indexing", n, "the axis", body, **more)
@@ -95,12 +96,14 @@ def take(node: Node, sizes: Sizes | None = None) -> Step | None:
         m, tasks = sizes.extent(m), tasks_for(most * each, most)
     rows = before * m
 
-    def body(frame: Frame, task: Any, guard: Guard) -> None:
+    def body(frame: Frame, task: Any, status: Any) -> None:
         b = frame.b
-        source, target = frame.reads[0], frame.writes[0]
+        source, indices, target = *frame.reads, frame.writes[0]
+        guard = Guard(frame, indices, idx.dtype, n, status, task)
+        end = b.append_basic_block("end")
         count = frame.number(m)
         with turns(b, *part(b, task, tasks, frame.number(rows))) as row:
-            place = guard.read(row if before == 1 else b.urem(row, count))
+            place = guard.read(row if before == 1 else b.urem(row, count), end)
             if before > 1:
                 place = b.add(b.mul(b.udiv(row, count), i64(n)), place)
             if after == 1:
@@ -108,6 +111,8 @@ def take(node: Node, sizes: Sizes | None = None) -> Step | None:
             else:
                 moved = at(b, source, b.mul(place, i64(nbytes)), i8)
                 copy(b, at(b, target, b.mul(row, i64(nbytes)), i8), moved, nbytes)
+        b.branch(end)
+        b.position_at_end(end)
 
     more = {"tasks": tasks, "cost": cost, "sizes": sizes}
     return checked_step(node, "take", *named(node), body, **more)
@@ -130,16 +135,20 @@ def take_along_axis(node: Node, sizes: Sizes | None = None) -> Step | None:
         before = sizes.extent(before)
     rows = before * m
 
-    def body(frame: Frame, task: Any, guard: Guard) -> None:
+    def body(frame: Frame, task: Any, status: Any) -> None:
         b = frame.b
-        source, target = frame.reads[0], frame.writes[0]
+        source, indices, target = *frame.reads, frame.writes[0]
+        guard = Guard(frame, indices, idx.dtype, n, status, task)
+        end = b.append_basic_block("end")
         with turns(b, *part(b, task, tasks, frame.number(rows))) as row:
             first = b.mul(row if m == 1 else b.udiv(row, i64(m)), i64(n))
             with turns(b, 0, after) as column:
                 here = b.add(b.mul(row, i64(after)), column)
-                place = b.add(first, guard.read(here))
+                place = b.add(first, guard.read(here, end))
                 place = b.add(b.mul(place, i64(after)), column)
                 _move(b, source, place, target, here, x.dtype)
+        b.branch(end)
+        b.position_at_end(end)
 
     more = {"tasks": tasks, "cost": cost, "sizes": sizes}
     return checked_step(node, "take_along_axis", *named(node), body, **more)

@@ -180,12 +180,14 @@ def scatter(node: Node, sizes: Sizes | None = None) -> Step | None:
     if more.get("scratch", 0) > limits.SCATTER_SCRATCH:
         return None
 
-    def body(frame: Frame, task: Any, guard: Guard) -> None:
+    def body(frame: Frame, task: Any, status: Any) -> None:
         b = frame.b
+        guard = Guard(frame, frame.reads[-2], idx.dtype, n, status, task)
+        end = b.append_basic_block("end")
         length = frame.number(m)
-        if guard.status is not None:  # before anything changes: x may lie in the same memory
+        if status is not None:  # before anything changes: x may lie in the same memory
             with turns(b, 0, length) as j:
-                guard.read(j)
+                guard.read(j, end)
         first, last = (b.mul(v, i64(size)) for v in part(b, task, tasks, pieces))
         cells = _Cells(frame, node, first, last, after)
         cells.begin()
@@ -205,6 +207,8 @@ def scatter(node: Node, sizes: Sizes | None = None) -> Step | None:
             b.branch(others)
             b.position_at_end(others)
         cells.end()
+        b.branch(end)
+        b.position_at_end(end)
 
     more.update(tasks=tasks, cost=cost, sizes=sizes)
     return checked_step(node, "scatter", *named(node), body, **more)
@@ -229,12 +233,14 @@ def scatter_along_axis(node: Node, sizes: Sizes | None = None) -> Step | None:
     if more.get("scratch", 0) > limits.SCATTER_SCRATCH:
         return None
 
-    def body(frame: Frame, task: Any, guard: Guard) -> None:
+    def body(frame: Frame, task: Any, status: Any) -> None:
         b = frame.b
+        guard = Guard(frame, frame.reads[-2], idx.dtype, n, status, task)
+        end = b.append_basic_block("end")
         first, last = part(b, task, tasks, frame.number(rows))
-        if guard.status is not None:
+        if status is not None:
             with turns(b, b.mul(first, i64(m * after)), b.mul(last, i64(m * after))) as place:
-                guard.read(place)
+                guard.read(place, end)
         cells = _Cells(frame, node, b.mul(first, i64(n)), b.mul(last, i64(n)), after)
         cells.begin()
         with turns(b, first, last) as a, turns(b, 0, m) as j, turns(b, 0, after) as column:
@@ -242,6 +248,8 @@ def scatter_along_axis(node: Node, sizes: Sizes | None = None) -> Step | None:
             row = b.add(b.mul(a, i64(n)), guard.known(here))
             cells.combine(row, column, here, None)
         cells.end()
+        b.branch(end)
+        b.position_at_end(end)
 
     more.update(tasks=tasks, cost=cost, sizes=sizes)
     return checked_step(node, "scatter_along_axis", *named(node), body, **more)
