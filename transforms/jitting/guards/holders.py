@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from fx.holding import Part, holding_of
 from fx.transforms.jitting.guards.classes import extends_kind, is_descriptor
-from fx.transforms.jitting.guards.code import PLAIN, Place, Writer, shorten
+from fx.transforms.jitting.guards.code import PLAIN, Place, Writer
 from fx.transforms.jitting.guards.reads import Reads, origin_of_module
 from fx.transforms.jitting.guards.settings import Settings
 from fx.transforms.jitting.guards.touched import Touched
 from fx.transforms.jitting.watching.kinds import is_mark
-from fx.versions import Hook, Hooks
+from fx.versions import Hooks
 
 
 class Holders:
-    """The part of a walk that knows what holds cells: Modules and optimizers, and their hooks."""
+    """The part of a walk that knows what holds cells: Modules and optimizers."""
 
     writer: Writer
     settings: Settings
@@ -50,6 +50,10 @@ class Holders:
         def sequence(self, x: Any, place: Place, depth: int) -> None: ...
         def set(self, x: Any, place: Place) -> None: ...
         def mapping(self, x: dict[Any, Any], place: Place, depth: int) -> None: ...
+        def hooks(self, hooks: Any, place: Place) -> None: ...
+        def cell_hooks(self, x: Any, place: Place) -> None: ...
+        def _chosen(self, reads: Reads, held: Any) -> list[str]: ...
+        def _part(self, x: Any, reads: Reads, name: str) -> Reads: ...
 
     def _holder(self, x: Any, place: Place, reads: Reads, depth: int, given: bool) -> None:
         """A Module or an optimizer: its settings, the code of the user's, and what these hold."""
@@ -152,35 +156,6 @@ class Holders:
             value = own[name] if name in own else above[name]
             if not is_descriptor(value):
                 self.value(value, attribute(place, name), self._part(x, reads, name), depth + 1)
-
-    def hooks(self, hooks: Any, place: Place) -> None:
-        """What functions that are called besides read; which there are is compared elsewhere."""
-        for number, hook in hooks.items():
-            step = f"{{}}[{number}]" + (".function" if type(hook) is Hook else "")
-            hook = hook.function if type(hook) is Hook else hook
-            self.value(hook, place.below(step, f"hook|{shorten(hook)}"), called(), 0)
-
-    def cell_hooks(self, x: Any, place: Place, compared: bool = False) -> None:
-        """What the hooks of a cell that requires grad read."""
-        extra = None if x.leaf is None else x.leaf.extra
-        numbers = () if extra is None else extra.numbers()
-        if compared:
-            none = "({0}.leaf is None or {0}.leaf.extra is None or not {0}.leaf.extra.numbers())"
-            some = f"{{0}}.leaf.extra.numbers() == {numbers}"
-            self.writer.require(place, some if numbers else none, "with other hooks")
-        if numbers:
-            self.hooks(extra.hooks, place.below("{}.leaf.extra.hooks", place.name))
-            self.hooks(extra.post_hooks, place.below("{}.leaf.extra.post_hooks", place.name))
-
-    def _chosen(self, reads: Reads, held: Any) -> list[str]:
-        """The attributes among ``held`` that are read."""
-        if reads_any(reads, self):
-            return [n for n in held if not (n[:2] == "__" == n[-2:])]
-        names = self.names if reads.whole else ()
-        return [n for n in held if n in reads.parts or n in names]
-
-    def _part(self, x: Any, reads: Reads, name: str) -> Reads:
-        return self.read(("part", id(x), name), reads.parts.get(name) or Reads(whole=True))
 
 
 def reads_any(reads: Reads, walk: Any) -> bool:

@@ -45,10 +45,11 @@ from fx.transforms.jitting.guards.classes import (
     is_namespace,
     is_stateful,
 )
-from fx.transforms.jitting.guards.code import Place
+from fx.transforms.jitting.guards.code import Place, shorten
 from fx.transforms.jitting.guards.holders import Holders, attribute, called, reads_any
 from fx.transforms.jitting.guards.reads import Reads, origin_of, origin_of_module, reads_of
 from fx.transforms.jitting.watching.kinds import shows_state
+from fx.versions import Hook
 
 _OWNERS = (ModuleType, type, FunctionType)
 _CONSTANT = (  # objects of classes in C that never change, and those that stand for no value
@@ -71,7 +72,7 @@ _OF_THREADS = frozenset(
 
 
 class Objects(Holders):
-    """The part of a walk that knows modules, classes and instances."""
+    """The part of a walk that knows modules, classes, instances and hooks."""
 
     def namespace(self, x: ModuleType, place: Place, reads: Reads, depth: int) -> None:
         whose = origin_of(x)
@@ -248,6 +249,37 @@ class Objects(Holders):
             else:
                 value = raw
             self.value(value, attribute(place, name), self._part(x, reads, name), depth + 1)
+
+    # hooks ---------------------------------------------------------------------------------------
+
+    def hooks(self, hooks: Any, place: Place) -> None:
+        """What functions that are called besides read; which there are is compared elsewhere."""
+        for number, hook in hooks.items():
+            step = f"{{}}[{number}]" + (".function" if type(hook) is Hook else "")
+            hook = hook.function if type(hook) is Hook else hook
+            self.value(hook, place.below(step, f"hook|{shorten(hook)}"), called(), 0)
+
+    def cell_hooks(self, x: Any, place: Place, compared: bool = False) -> None:
+        """What the hooks of a cell that requires grad read."""
+        extra = None if x.leaf is None else x.leaf.extra
+        numbers = () if extra is None else extra.numbers()
+        if compared:
+            none = "({0}.leaf is None or {0}.leaf.extra is None or not {0}.leaf.extra.numbers())"
+            some = f"{{0}}.leaf.extra.numbers() == {numbers}"
+            self.writer.require(place, some if numbers else none, "with other hooks")
+        if numbers:
+            self.hooks(extra.hooks, place.below("{}.leaf.extra.hooks", place.name))
+            self.hooks(extra.post_hooks, place.below("{}.leaf.extra.post_hooks", place.name))
+
+    def _chosen(self, reads: Reads, held: Any) -> list[str]:
+        """The attributes among ``held`` that are read."""
+        if reads_any(reads, self):
+            return [n for n in held if not (n[:2] == "__" == n[-2:])]
+        names = self.names if reads.whole else ()
+        return [n for n in held if n in reads.parts or n in names]
+
+    def _part(self, x: Any, reads: Reads, name: str) -> Reads:
+        return self.read(("part", id(x), name), reads.parts.get(name) or Reads(whole=True))
 
 
 def _is_shown(cls: type) -> bool:
