@@ -133,19 +133,8 @@ from fx.random.generator import (
     seed,
     set_rng_state,
 )
-from fx.random.stateful import (
-    bernoulli,
-    multinomial,
-    normal,
-    poisson,
-    rand,
-    rand_like,
-    randint,
-    randint_like,
-    randn,
-    randn_like,
-    randperm,
-)
+from fx.random.stateful import rand, rand_like, randint, randint_like, randn, randn_like, randperm
+from fx.random.parametrized import bernoulli, multinomial, normal, poisson
 
 # transforms and autograd ------------------------------------------------------------------------
 from fx.autograd import methods as _autograd_methods

@@ -10,7 +10,7 @@ import fx.prims.compare as compare
 from fx.errors import ShapeError
 from fx.ops.operands import cast, floating
 from fx.prims.creation import constant_like
-from fx.random.stateful import mask
+from fx.random.parametrized import mask
 from fx.tensor import Tensor
 from fx.writing.inplace import may_write
 

@@ -139,14 +139,14 @@ def multinomial(
     self: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None
 ) -> Tensor:
     """Places drawn with the weights of the last axis."""
-    from fx.random.stateful import multinomial
+    from fx.random.parametrized import multinomial
 
     return multinomial(self, num_samples, replacement, generator=generator)
 
 
 def bernoulli(self: Tensor, p: float | None = None, *, generator: Any = None) -> Tensor:
     """Draws of 1 with the probabilities that the elements, or ``p``, say."""
-    from fx.random.stateful import bernoulli
+    from fx.random.parametrized import bernoulli
 
     return bernoulli(self, p, generator=generator)
 
