@@ -31,10 +31,6 @@ from fx.fft.transforms import (
     rfft2,
     rfftn,
 )
+from fx.ops.operands import offered as _offered
 
-__all__ = [
-    "dct", "dctn", "dst", "dstn", "idct", "idctn", "idst", "idstn",
-    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2",
-    "ifftn", "ifftshift", "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "rfft", "rfft2",
-    "rfftfreq", "rfftn",
-]  # fmt: skip
+__all__ = _offered(globals())

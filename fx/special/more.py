@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any
 
 from fx.ops.indexing.searching import where
-from fx.ops.operands import alike, cast, floating
+from fx.ops.operands import alike, cast, floating, public
 from fx.ops.pointwise.activations import softplus as _softplus
 from fx.ops.pointwise.elementwise import abs as absolute
 from fx.ops.pointwise.elementwise import exp, floor, fmod, lgamma, sign, sin
@@ -297,10 +297,4 @@ def eval_sh_jacobi(n: Any, p: Any, q: Any, x: Any) -> Tensor:
     return found / binom(n * 2.0 + p - 1.0, n)  # type: ignore[no-any-return]
 
 
-__all__ = [
-    "betaincc", "betainccinv", "bdtr", "bdtrc", "nbdtr", "nbdtrc", "fdtr", "fdtrc", "fdtri",
-    "gdtr", "gdtrc", "gdtrix", "chdtri", "pdtri", "comb", "perm", "factorial2", "loggamma",
-    "sindg", "cosdg", "tandg", "cotdg", "radian", "cbrt", "agm", "softplus", "voigt_profile",
-    "diric", "eval_chebyc", "eval_chebys", "eval_sh_chebyt", "eval_sh_chebyu", "eval_sh_legendre",
-    "eval_sh_jacobi",
-]  # fmt: skip
+__all__ = public(globals())

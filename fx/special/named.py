@@ -8,7 +8,7 @@ import numpy as np
 
 from fx.dtypes import COMPLEX, complex64, complex128, float64
 from fx.errors import ArgumentError
-from fx.ops.operands import alike, argument, cast, floating
+from fx.ops.operands import alike, argument, cast, floating, public
 from fx.prims.bessel import airy_ai, airy_ai_slope
 from fx.prims.scipy_functions import ROWS, named
 from fx.tensor import Tensor
@@ -177,7 +177,4 @@ for _name, _short in _ROOTS.items():
 for _name in _TABLES.split():
     globals()[_name] = _constants(_name, "A table of numbers, by SciPy: float64 or complex128.")
 
-__all__ = [
-    *_SAYS, *_ROOTS, *_ROOTS.values(), *_TABLES.split(), "sici", "shichi", "fresnel", "airy",
-    "wofz", "spherical_jn", "spherical_yn", "spherical_in", "spherical_kn",
-]  # fmt: skip
+__all__ = public(globals())

@@ -11,11 +11,6 @@ from fx.amp import (
 )
 
 __all__ = [
-    "GradScaler",
-    "autocast",
-    "custom_bwd",
-    "custom_fwd",
-    "get_autocast_dtype",
-    "is_autocast_available",
-    "is_autocast_enabled",
-]
+    "GradScaler", "autocast", "custom_bwd", "custom_fwd", "get_autocast_dtype",
+    "is_autocast_available", "is_autocast_enabled",
+]  # fmt: skip

@@ -13,11 +13,8 @@ from fx.tensor import Tensor
 Layer = TypeVar("Layer")
 
 __all__ = [
-    "fuse_conv_bn_eval",
-    "fuse_conv_bn_weights",
-    "fuse_linear_bn_eval",
-    "fuse_linear_bn_weights",
-]
+    "fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights",
+]  # fmt: skip
 
 
 def fuse_conv_bn_eval(conv: Layer, bn: Any, transpose: bool = False) -> Layer:

@@ -16,14 +16,10 @@ from fx.nn.utils import _computed
 from fx.tensor import Tensor
 
 __all__ = [
-    "ParametrizationList",
-    "cached",
-    "is_parametrized",
-    "register_parametrization",
-    "remove_parametrizations",
-    "transfer_parametrizations_and_params",
+    "ParametrizationList", "cached", "is_parametrized", "register_parametrization",
+    "remove_parametrizations", "transfer_parametrizations_and_params",
     "type_before_parametrizations",
-]
+]  # fmt: skip
 
 _cache: ContextVar[dict[tuple[int, str], Any] | None] = ContextVar("_cache", default=None)
 

@@ -7,11 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 __all__ = [
-    "allow_mutation_on_saved_tensors",
-    "disable_saved_tensors_hooks",
-    "save_on_cpu",
+    "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "save_on_cpu",
     "saved_tensors_hooks",
-]
+]  # fmt: skip
 
 
 _disabled: str | None = None

@@ -219,11 +219,6 @@ class StackTransform(_Parts):
 
 
 __all__ = [
-    "CatTransform",
-    "CorrCholeskyTransform",
-    "LowerCholeskyTransform",
-    "PositiveDefiniteTransform",
-    "SoftmaxTransform",
-    "StackTransform",
-    "StickBreakingTransform",
-]
+    "CatTransform", "CorrCholeskyTransform", "LowerCholeskyTransform", "PositiveDefiniteTransform",
+    "SoftmaxTransform", "StackTransform", "StickBreakingTransform",
+]  # fmt: skip
