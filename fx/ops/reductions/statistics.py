@@ -122,15 +122,20 @@ _average_of = quick(_average, "axes", "keepdims", "count")
 
 def _spread(
     of: Rule, name: str, x: Any, axis: Axis, correction: Any, keepdims: Any, dtype: Any = None,
-    ddof: Any = None, where: Any = None,
+    ddof: Any = None, where: Any = None, axes: tuple[int, ...] | None = None,
 ) -> Tensor:  # fmt: skip
-    """The variance or the deviation ``of``, computed in at least float32."""
+    """The variance or the deviation ``of``, computed in at least float32.
+
+    Args:
+        axes: what ``axis`` says, where that is known.
+    """
     if ddof is not None or type(correction) not in (int, float):
         correction = _correction(name, correction, ddof)
     if keepdims is not False:
         keepdims = flag(name, keepdims)
-    x = averaged(name, argument(name, x), dtype)
-    axes = normal_axes(name, axis, x._shape)
+    x = averaged(name, x, dtype)
+    if axes is None:
+        axes = normal_axes(name, axis, x._shape)
     if where is not None:
         return _under_mask(name, x, axes, keepdims, where, correction)
     freedom = max(float(_count(x._shape, axes) - correction), 0.0)
@@ -267,7 +272,7 @@ def var_mean(
     x = argument("var_mean", x)
     axes = reduced_axes("var_mean", axis if dim is None else dim, x._shape)
     keep = keepdims or keepdim
-    spread = _spread(_variance_of, "var_mean", x, axes, correction, keep)
+    spread = _spread(_variance_of, "var_mean", x, None, correction, keep, axes=axes)
     return spread, _mean(x, axes, keep)
 
 
@@ -285,7 +290,7 @@ def std_mean(
     x = argument("std_mean", x)
     axes = reduced_axes("std_mean", axis if dim is None else dim, x._shape)
     keep = keepdims or keepdim
-    spread = _spread(_deviation_of, "std_mean", x, axes, correction, keep)
+    spread = _spread(_deviation_of, "std_mean", x, None, correction, keep, axes=axes)
     return spread, _mean(x, axes, keep)
 
 
