@@ -91,6 +91,8 @@ CASES = [
     plain("percentile", M, [10.0, 90.0]), plain("percentile", M, 40.0, method="lower"),
     call("trapezoid", M), plain("trapezoid", M, W, axis=0), plain("trapezoid", M, dx=0.5),
     plain("nanmax", N), plain("nanmax", N, axis=0), plain("nanmin", N, axis=1),
+    *[plain(f, np.array(v, d)) for f in ("nanmax", "nanmin")
+      for v, d in (([0, 1, 2], np.uint8), ([-128, 1], np.int8), ([2, np.inf, np.nan], float))],
     plain("nanargmax", N, axis=1), plain("nanargmin", N, axis=1), plain("nanargmax", INF),
     plain("nanprod", N, axis=0), plain("nancumsum", N, axis=1), plain("nancumprod", N),
     plain("nanvar", N, axis=1), plain("nanvar", N, ddof=1), plain("nanstd", N, axis=0),

@@ -32,13 +32,7 @@ def nanmax(a: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
         >>> fx.nanmax(fx.tensor([1.0, float("nan"), 3.0]))
         tensor(3.)
     """
-    keepdims = flag("nanmax", keepdims)
-    x = argument("nanmax", a)
-    if x.dtype not in dtypes.FLOATING:
-        return reduction.max(x, axis, keepdims=keepdims)
-    filled, good = _kept("nanmax", x, -float("inf"))
-    out = reduction.max(filled, axis, keepdims=keepdims)
-    return where(reduction.any(good, axis, keepdims=keepdims), out, float("nan"))
+    return _nan_extreme("nanmax", a, axis, keepdims, -float("inf"), reduction.max)
 
 
 def nanmin(a: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
@@ -49,8 +43,19 @@ def nanmin(a: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
         >>> fx.nanmin(fx.tensor([1.0, fx.nan, 3.0]))
         tensor(1.)
     """
-    keepdims = flag("nanmin", keepdims)
-    return -nanmax(-argument("nanmin", a), axis, keepdims)
+    return _nan_extreme("nanmin", a, axis, keepdims, float("inf"), reduction.min)
+
+
+def _nan_extreme(
+    name: str, a: Any, axis: Axis, keepdims: Any, worst: float, find: Callable[..., Tensor]
+) -> Tensor:
+    keepdims = flag(name, keepdims)
+    x = argument(name, a)
+    if x.dtype not in dtypes.FLOATING:
+        return find(x, axis, keepdims=keepdims)
+    filled, good = _kept(name, x, worst)
+    out = find(filled, axis, keepdims=keepdims)
+    return where(reduction.any(good, axis, keepdims=keepdims), out, float("nan"))
 
 
 def nanargmax(a: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
