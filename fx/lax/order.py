@@ -38,8 +38,12 @@ def sort_key_val(
 
 def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Tensor]:
     """The k largest elements along an axis, falling, and their indices (int32)."""
-    x = argument("top_k", operand)
-    order = fx.argsort(x, axis=axis, descending=True, stable=True)
+    return _first(argument("top_k", operand), k, axis, descending=True)
+
+
+def _first(x: Tensor, k: int, axis: int, descending: bool) -> list[Tensor]:
+    """The first k elements of an order along an axis, and their indices (int32)."""
+    order = fx.argsort(x, axis=axis, descending=descending, stable=True)
     order = slice_in_dim(order, 0, k, axis=axis)
     return [fx.take_along_axis(x, order, axis=axis), order.astype(fx.int32)]
 
@@ -51,8 +55,8 @@ def approx_max_k(operand: Any, k: int, reduction_dimension: int = -1) -> list[Te
 
 def approx_min_k(operand: Any, k: int, reduction_dimension: int = -1) -> list[Tensor]:
     """The k smallest elements along an axis, rising; it is exact."""
-    values, order = top_k(-argument("approx_min_k", operand), k, axis=reduction_dimension)
-    return [-values, order]
+    x = argument("approx_min_k", operand)
+    return _first(x, k, reduction_dimension, descending=False)
 
 
 def _cumulative(name: str, function: Callable[..., Any]) -> Any:

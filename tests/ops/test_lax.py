@@ -238,6 +238,14 @@ def test_numbers_drawn_between():
     assert fx.lax.dtype(x) == fx.float32 and fx.lax.dtype(1) == fx.int64
 
 
+def test_the_smallest_are_no_largest_of_negatives():
+    """NaN comes last; the negatives of unsigned numbers have another order."""
+    values, places = fx.lax.approx_min_k(fx.tensor([3.0, fx.nan, 1.0, 2.0]), 3)
+    assert values.tolist() == [1.0, 2.0, 3.0] and places.tolist() == [2, 3, 0]
+    values, places = fx.lax.approx_min_k(fx.tensor([3, 0, 1], dtype=fx.uint8), 2)
+    assert values.tolist() == [0, 1] and places.tolist() == [1, 2]
+
+
 def test_infinities_of_another_group_stay_there():
     w = fx.tensor([[[float("inf")]], [[2.0]]])
     got = fx.lax.ragged_dot(fx.ones((2, 1)), w, fx.tensor([1, 1]))
