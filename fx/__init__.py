@@ -88,6 +88,8 @@ from fx.ops.making.creation import (
     empty_like,
     full,
     full_like,
+    linspace,
+    logspace,
     ones,
     ones_like,
     zeros,
@@ -97,7 +99,7 @@ from fx.ops.making.dlpack import from_dlpack
 from fx.ops.making.interop import asarray, from_numpy
 from fx.ops.methods.own import astype
 from fx.ops.making.patterns import diag, eye, meshgrid, tri, tril, triu
-from fx.ops.making.ranges import arange, linspace, logspace
+from fx.ops.making.ranges import arange
 from fx.ops.methods.printing import get_printoptions, set_printoptions
 from fx.ops.specs import eval_shape
 from fx.ops.pointwise.activations import *

@@ -11,9 +11,8 @@ from fx.errors import ShapeError
 from fx.ops.convert import as_tensor
 from fx.ops.given import listed, pair
 from fx.ops.indexing.searching import searchsorted, where
-from fx.ops.making.creation import zeros
+from fx.ops.making.creation import linspace, zeros
 from fx.ops.making.interop import asarray
-from fx.ops.making.ranges import linspace
 from fx.ops.operands import cast, floating
 from fx.ops.shapes.manipulation import flip, ravel, reshape
 from fx.tensor import Tensor

@@ -10,9 +10,10 @@ from fx import dtypes
 from fx.errors import ShapeError
 from fx.ops.convert import as_tensor
 from fx.ops.given import listed, sizes
+from fx.ops.making.creation import linspace
 from fx.ops.making.interop import asarray
 from fx.ops.making.patterns import eye, meshgrid
-from fx.ops.making.ranges import arange, linspace
+from fx.ops.making.ranges import arange
 from fx.ops.operands import argument
 from fx.ops.pointwise.elementwise import exp, log, sign
 from fx.ops.shapes import assembly

@@ -14,8 +14,7 @@ from fx.ops.axes import integer, normal_axis
 from fx.ops.convert import as_tensor
 from fx.ops.indexing.searching import searchsorted
 from fx.ops.indexing.views import along
-from fx.ops.making.creation import full, zeros
-from fx.ops.making.ranges import linspace
+from fx.ops.making.creation import full, linspace, zeros
 from fx.ops.operands import argument, cast, floating, of_scalar, public
 from fx.ops.pointwise.composed import lerp
 from fx.ops.reductions.found import found, shown
