@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from fx import limits
-from fx.dtypes import bool_
 from fx.graph.ir import Graph, Node, Rewriter, Value, constant_value
 from fx.graph.passes.effects import is_effectful
 from fx.graph.passes.rewriting import finish, run_primitive, tensor_of
@@ -90,7 +89,7 @@ class _Folder:
     def weight(self, node: Node) -> int | None:
         """Of a mask of counted numbers, or what shows those; None for what is no such thing."""
         kind = node.primitive.kind
-        if kind != "view" and (kind != "elementwise" or node.out.spec.dtype != bool_):
+        if kind not in ("view", "elementwise"):
             return None
         given = [self.rewriter.get(v) for v in node.inputs]
         weights = [self.weights[v] for v in given if v in self.weights]

@@ -86,5 +86,6 @@ def target_for(sizes: Sizes) -> Target:
 def _sized(plan: Plan) -> bool:
     nest = plan.nest
     numbers = [c for form in nest.forms() for c in (form[0], *[c for _, c in form[1]])]
+    numbers += [n for e in nest.exprs if e.kind == "inside" for n in e.data[1:]]
     numbers += [*nest.sizes, *[n for _, n in (*nest.reads, *nest.writes)], nest.share]
     return not is_known(*numbers, plan.tasks, plan.scratch, *(nest.ragged or ()))
