@@ -183,7 +183,9 @@ class Sizes:
                 made = _atom("+", Extent(factor * given[name], factor, (name,)), constant)
                 self._told[largest_prime(value)] = value, made.atoms[0]
         values = [value for value, _ in self._told.values()]
-        self.counts = [n for k in range(1, len(primes) + 1) for n in _products_of(values, k)]
+        several = range(1, len(primes) + 1)
+        self.counts = [n for k in several for n in _products_of(values, k)]
+        self._inverses = {n for k in several for n in _products_of(list(primes), k)}
 
     def extent(self, n: int) -> int:
         """A number as an extent, or itself.
@@ -231,12 +233,15 @@ class Sizes:
         return self.extent(constant), tuple([(d, self.extent(c)) for d, c in terms])
 
     def count(self, value: Any) -> int | None:
-        """The extent that a floating number counts; the inverse of one is refused."""
+        """The extent that a floating number counts; the inverse of one is refused.
+
+        That of a base, as 1 / 10 may be, is refused by the next primes, if it is one.
+        """
         for n in self.counts:
             with np.errstate(all="ignore"):
                 if value == value.dtype.type(n):
                     return self.extent(n)
-                if value == value.dtype.type(1.0 / n):
+                if n in self._inverses and value == value.dtype.type(1.0 / n):
                     raise NoExtentsError(f"1 / {n}")
         if self.plain == ANY and 1 < abs(value) < 1 << 24 and value == int(value):
             found = self.extent(int(value))

@@ -88,3 +88,19 @@ def test_a_tensor_without_hooks_is_compiled_once():
     for _ in range(3):
         f(torch.tensor([1.0, 2.0], requires_grad=True))
     assert f.cache_size() == 1
+
+
+def made(hooked, wrap):
+    """The gradient of a tensor that a function made here sees from outside."""
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    step = wrap(lambda: (x.sin() * 3).sum().backward())
+    if hooked:
+        x.register_hook(lambda g: g * 2)
+    step()
+    step()
+    return x.grad.tolist()
+
+
+def test_functions_of_one_code_share_no_program_with_other_hooks():
+    for hooked in (False, True, False, True, True, False):
+        assert made(hooked, fx.jit) == pytest.approx(made(hooked, lambda f: f), rel=1e-6)
