@@ -121,6 +121,10 @@ class Extra:
         found = *self.hooks, None, *self.post_hooks
         return () if found == (None,) else found
 
+    def all(self) -> list[Any]:
+        """The hooks, of both kinds."""
+        return [*self.hooks.values(), *self.post_hooks.values()]
+
 
 def extra_of(node: Node) -> Extra:
     """The node's extras, made when first asked for."""

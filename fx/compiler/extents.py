@@ -5,16 +5,17 @@ where ``n`` stands for a length, ``-(-n // 512)`` is the number of its blocks. C
 an extent is the int, so that one plan serves a class of sizes; it equals no number, and another
 extent only where the formulas are the same.
 
-A graph is staged with primes for such sizes. What a nest then holds says by its factors what it is:
-with 1009 for ``n`` and 10007 for ``m`` a stride of 2018 is ``2 * n``. So nothing above knows of
-extents, and what is no product of them (the middle of an axis, a padded size) is refused by
-``named``.
+A graph is staged with primes for such sizes. What a nest then holds says by its factors what it
+is: with 1009 for ``n`` and 10007 for ``m`` a stride of 2018 is ``2 * n``. So nothing above knows of
+extents. What is made of one size, as ``n - 1`` is, is told by the largest prime in it, which
+divides nothing else. What is neither (the middle of an axis) is a number here, and other primes
+show that it is none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, product
 from math import prod
 from typing import Any
 
@@ -23,8 +24,10 @@ import numpy as np
 from fx.compiler.maps import Form
 from fx.compiler.nest import Nest, form_of, with_form
 from fx.dtypes import FLOATING, int64
+from fx.graph.size_formulas import Base, largest_prime, value_of
 
 PLAIN = 64  # numbers up to it are what they are
+LEAST = 2  # no size that is known when code runs is smaller
 ANY = 1 << 62  # where all are that no prime divides, since other primes give the same
 
 
@@ -162,15 +165,27 @@ class Sizes:
         primes: names, by the primes that stand for them.
         plain: numbers up to it may be what they are, or a factor of an extent.
         words: the array that kernels of compiled graphs find the sizes in, in the order of names.
+        bases: what is made of sizes, each told by its largest prime.
     """
 
-    def __init__(self, primes: Mapping[int, str], plain: int = PLAIN, words: Any = None) -> None:
-        self.primes, self.plain, self.words = dict(primes), plain, words
-        self.places = {name: i for i, name in enumerate(self.primes.values())}
-        self.counts: dict[Any, tuple[int, ...]] = {}
-        for k in range(1, len(self.primes) + 1):
-            for some in combinations(self.primes, k):
-                self.counts[prod(some)] = some
+    def __init__(
+        self, primes: Mapping[int, str], plain: int = PLAIN, words: Any = None,
+        bases: Sequence[Base] = (),
+    ) -> None:  # fmt: skip
+        self.plain, self.words = plain, words
+        self.places = {name: i for i, name in enumerate(primes.values())}
+        self._told: dict[int, tuple[int, Any]] = {p: (p, name) for p, name in primes.items()}
+        given = {name: p for p, name in primes.items()}
+        for base in bases:
+            value = value_of(base, given)
+            if value > 1:
+                name, factor, constant = base
+                made = _atom("+", Extent(factor * given[name], factor, (name,)), constant)
+                self._told[largest_prime(value)] = value, made.atoms[0]
+        values = [value for value, _ in self._told.values()]
+        several = range(1, len(primes) + 1)
+        self.counts = [n for k in several for n in _products_of(values, k)]
+        self._inverses = {n for k in several for n in _products_of(list(primes), k)}
 
     def extent(self, n: int) -> int:
         """A number as an extent, or itself.
@@ -181,10 +196,12 @@ class Sizes:
         if type(n) is Extent:
             return n
         left, atoms = abs(n), []
-        for prime, name in self.primes.items():
+        for prime, (value, atom) in self._told.items():
             while left and left % prime == 0:
-                left //= prime
-                atoms.append(name)
+                if left % value:
+                    raise NoExtentsError(f"{n}")
+                left //= value
+                atoms.append(atom)
         if left > self.plain:
             raise NoExtentsError(f"{n}")
         return Extent(n, left if n > 0 else -left, atoms) if atoms else n
@@ -193,7 +210,22 @@ class Sizes:
         """Whether there is one among plain data."""
         if type(data) in (tuple, list):
             return any(map(self.touch, data))
-        return isinstance(data, int) and any(data and data % p == 0 for p in self.primes)
+        return isinstance(data, int) and any(data and data % p == 0 for p in self._told)
+
+    def surely(self, small: Sequence[int], large: Sequence[int]) -> bool:
+        """Whether the sum of some numbers is at most that of others, whatever the sizes are.
+
+        A number may be a product of several, as a tuple.
+        """
+        total: dict[tuple[str, ...], int] = {}
+        try:
+            for sign, numbers in ((-1, small), (1, large)):
+                for n in numbers:
+                    for part, k in _expanded(n, self).items():
+                        total[part] = total.get(part, 0) + sign * k
+        except NoExtentsError:
+            return False
+        return all(k >= 0 for k in total.values())
 
     def form(self, form: Form) -> Form:
         """A form with extents."""
@@ -201,17 +233,54 @@ class Sizes:
         return self.extent(constant), tuple([(d, self.extent(c)) for d, c in terms])
 
     def count(self, value: Any) -> int | None:
-        """The extent that a floating number counts; the inverse of one is refused."""
+        """The extent that a floating number counts; the inverse of one is refused.
+
+        That of a base, as 1 / 10 may be, is refused by the next primes, if it is one.
+        """
         for n in self.counts:
             with np.errstate(all="ignore"):
                 if value == value.dtype.type(n):
                     return self.extent(n)
-                if value == value.dtype.type(1.0 / n):
+                if n in self._inverses and value == value.dtype.type(1.0 / n):
                     raise NoExtentsError(f"1 / {n}")
         if self.plain == ANY and 1 < abs(value) < 1 << 24 and value == int(value):
             found = self.extent(int(value))
             return None if is_known(found) else found
         return None
+
+
+def _products_of(values: Sequence[int], count: int) -> list[int]:
+    return [prod(some) for some in combinations(values, count)]
+
+
+def _expanded(n: Any, sizes: Sizes) -> dict[tuple[str, ...], int]:
+    """A number as a polynomial in what sizes are beyond the least, which is 2."""
+    if type(n) is tuple:
+        found = {(): 1}
+        for part in n:
+            found = _times(found, _expanded(part, sizes))
+        return found
+    n = sizes.extent(n)
+    if type(n) is not Extent:
+        return {(): int(n)}
+    found = {(): n.factor}
+    for atom in n.atoms:
+        if isinstance(atom, str):
+            found = _times(found, {(atom,): 1, (): LEAST})
+            continue
+        if atom[0] != "+":
+            raise NoExtentsError(f"{n}")
+        left, right = (_expanded(x, sizes) for x in atom[1:])
+        found = _times(found, {k: left.get(k, 0) + right.get(k, 0) for k in {**left, **right}})
+    return found
+
+
+def _times(x: dict[tuple[str, ...], int], y: dict[tuple[str, ...], int]) -> Any:
+    found: dict[tuple[str, ...], int] = {}
+    for (p, j), (q, k) in product(x.items(), y.items()):
+        part = tuple(sorted(p + q))
+        found[part] = found.get(part, 0) + j * k
+    return found
 
 
 def named(nest: Nest, sizes: Sizes) -> Nest:
@@ -224,10 +293,10 @@ def named(nest: Nest, sizes: Sizes) -> Nest:
     place: list[int] = []
     for e in exprs:
         form, data = form_of(e), e.data
-        if e.kind == "inside" and not is_known(*map(sizes.extent, data[1:])):
-            raise NoExtentsError(f"{e}")
         if form is not None:
             data = with_form(e, sizes.form(form))
+            if e.kind == "inside":
+                data = (data[0], *map(sizes.extent, data[1:]))
         elif e.kind == "const" and e.dtype in FLOATING:
             found = sizes.count(np.frombuffer(data, e.dtype)[0])
             if found is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from fx.compiler.extents import Sizes
 from fx.compiler.maps import (
     VIEWS,
     Form,
@@ -67,11 +68,15 @@ class Group:
                 found.append(d)
         return found
 
-    def nest(self) -> tuple[Nest, list[Value], list[Value]]:
-        """The nest, the values that it reads and those that it writes."""
+    def nest(self, sizes: Sizes | None = None) -> tuple[Nest, list[Value], list[Value]]:
+        """The nest, the values that it reads and those that it writes.
+
+        Args:
+            sizes: those that are known when it runs, whatever numbers stand for them here.
+        """
         while True:
             known = len(self.space.splits)
-            built = _Builder(self).build()
+            built = _Builder(self, sizes).build()
             if len(self.space.splits) == known:
                 return built
 
@@ -103,8 +108,8 @@ class Opaque:
 class _Builder:
     """From maps of values to expressions of a nest."""
 
-    def __init__(self, group: Group) -> None:
-        self.group = group
+    def __init__(self, group: Group, given: Sizes | None) -> None:
+        self.group, self.given = group, given
         self.space = group.space
         self.nest = Nest()
         self.reads: dict[Value, int] = {}
@@ -219,10 +224,21 @@ class _Builder:
         form = self.space.resolve(form)
         least = form[0] + sum([min(0, c * (sizes[d] - 1)) for d, c in form[1]])
         most = form[0] + sum([max(0, c * (sizes[d] - 1)) for d, c in form[1]])
-        if least >= low and most < high:
+        if least >= low and most < high and self._whatever_the_sizes(form, low, high):
             return guard
         test = self.nest.expr("inside", "", (), (form, low, high), bool_)
         return test if guard is None else self.nest.op("logical_and", (guard, test), bool_)
+
+    def _whatever_the_sizes(self, form: Form, low: int, high: int) -> bool:
+        """Whether what holds for the numbers that stand for sizes holds for all sizes."""
+        given = self.given
+        if given is None:
+            return True
+        least: list[Any] = [form[0]]
+        most: list[Any] = [form[0], 1]
+        for d, c in form[1]:
+            (most if c > 0 else least).extend(((c, self.space.sizes[d]), -c))
+        return given.surely([low], least) and given.surely(most, [high])
 
     def _either(self, test: int, x: Any, y: Any, dtype: Any) -> Any:
         """x where a test holds, y elsewhere."""

@@ -85,7 +85,7 @@ def kernel_of(group: Group, root: Callable[[Value], Value], sizes: Sizes | None)
         names.add(node.primitive.name.removeprefix("loose_"))
         if node.line:
             lines.add(node.line)
-    nest, reads, writes = group.nest()
+    nest, reads, writes = group.nest(sizes)
     if len({root(v) for v in reads}) < len(reads):
         nest, reads = with_reads(nest, reads, root)
     if sizes is not None:

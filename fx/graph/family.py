@@ -2,18 +2,16 @@
 
 Two graphs are of a family when they differ in nothing but numbers: in specs, in parameters, in
 constants of one element. What varies is lined up: an axis of an input whose size differs gets a
-name, and every other number that differs has to be a product of such sizes and a factor, such as
-``64 * a``. So do lengths of slices that the graph is told to depend on (``cache["lengths"]``).
-Constants that differ (``1 / n``) are what they are in each graph. A further graph belongs to it
-when all its numbers are what the formulas say: nothing is taken on trust, since the graph is at
-hand.
+name, and every other number that differs has to be a formula of such sizes, as ``64 * a`` or
+``a - 1`` (``size_formulas``). So do lengths of slices that the graph is told to depend on
+(``cache["lengths"]``). Constants that differ (``1 / n``) are what they are in each graph. A further
+graph belongs to it when all its numbers are what the formulas say: nothing is taken on trust, since
+the graph is at hand.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations_with_replacement
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -21,10 +19,10 @@ import numpy as np
 from fx.errors import FxError
 from fx.graph.ir import Graph, Node, Value, constant_value, input_value
 from fx.graph.key import Writer, is_uniform
+from fx.graph.size_formulas import Base, Formula, Formulas
 from fx.spec import TensorSpec
 from fx.tensor import new_tensor
 
-_DEGREE = 4  # sizes in a product, at most
 MOST_NAMES = 3
 _NAMES = "abcdefgh"
 
@@ -92,23 +90,6 @@ def _is_scalar(value: Value) -> bool:
     return not value.spec.shape and value.array.dtype.kind in "fiu"
 
 
-class Formula:
-    """``factor`` times a product of named sizes.
-
-    Args:
-        factor: a number.
-        names: as often as each is in the product.
-    """
-
-    __slots__ = ("factor", "names")
-
-    def __init__(self, factor: int, names: Sequence[str]) -> None:
-        self.factor, self.names = factor, tuple(names)
-
-    def __call__(self, sizes: Mapping[str, int]) -> int:
-        return self.factor * prod([sizes[n] for n in self.names])
-
-
 class Family:
     """Graphs of one form.
 
@@ -117,10 +98,11 @@ class Family:
 
     Attributes:
         names: of the sizes that vary, with a place where each is found; none where something
-            varies that no product of sizes explains.
+            varies that no formula of sizes explains.
         formulas: what the number in each place is that varies.
         free: places of constants that vary.
         axes: the axes of inputs that are one of the sizes.
+        bases: what is made of sizes and stands in formulas.
     """
 
     def __init__(self, first: Numbered, second: Numbered) -> None:
@@ -133,7 +115,7 @@ class Family:
     def _line_up(self) -> None:
         self._name_sizes()
         graph = [f for place, f in self.formulas.items() if place not in self._lengths]
-        used = {name for formula in graph for name in formula.names}
+        used = {name for formula in graph for name in formula.used()}
         idle = {p for n, p in self.names.items() if p in self._lengths and n not in used}
         if idle:  # lengths on which nothing depends
             self._idle = self._idle | idle
@@ -148,38 +130,43 @@ class Family:
         self.formulas: dict[int, Formula] = {}
         self.axes: dict[tuple[int, int], str] = {}
         self.free: set[int] = set()
+        self.bases: list[Base] = []
         columns = list(zip(*self.members))
         varying = {i: c for i, c in enumerate(columns) if len({*c}) > 1 and i not in self._idle}
-        found: dict[tuple[int, ...], tuple[str, ...]] = {}  # products of names, as columns
+        known = Formulas({})
         for place in sorted(
             [i for i in (*self._axes.values(), *self._lengths) if i in varying],
             key=lambda i: varying[i],
         ):
-            if _formula(varying[place], found) is None:
+            if known.of(varying[place]) is None:
                 self.names[_NAMES[len(self.names)]] = place
                 if len(self.names) > MOST_NAMES:
                     self.names = {}
                     return
-                found = _products({n: varying[p] for n, p in self.names.items()})
+                known = Formulas({n: varying[p] for n, p in self.names.items()})
+        known.look_for_bases([c for i, c in varying.items() if i not in self._scalars])
         for place, column in varying.items():
             if place in self._scalars:
                 self.free.add(place)
                 continue
-            formula = _formula(column, found)
+            formula = known.of(column)
             if formula is None:
                 self.names = {}
                 return
             self.formulas[place] = formula
+        self.bases = list(dict.fromkeys([b for f in self.formulas.values() for b in f.bases]))
         for axis, place in self._axes.items():
             formula = self.formulas.get(place)
-            if formula is not None and formula.factor == 1 and len(formula.names) == 1:
-                self.axes[axis] = formula.names[0]
+            alone = formula is not None and formula.factor == 1 and not formula.bases
+            if alone and len(formula.names) == 1:  # type: ignore[union-attr]
+                self.axes[axis] = formula.names[0]  # type: ignore[union-attr]
 
     def plain(self) -> list[int]:
-        """The numbers that do not vary, and the factors of those that do."""
+        """The numbers that do not vary, and the factors and constants of those that do."""
         rest = [
             n for i, n in enumerate(self.members[0]) if self._same[i] and i not in self._scalars
         ]
+        rest += [n for _, factor, constant in self.bases for n in (factor, constant)]
         return [*rest, *[f.factor for f in self.formulas.values()]]
 
     def widened(self, numbers: list[int]) -> Family:
@@ -233,37 +220,6 @@ class Family:
         for place in self.free:
             numbers[place] = None
         return _Resized(graph, iter(numbers)).graph
-
-
-def formula_of(column: Sequence[int], sizes: Mapping[str, tuple[int, ...]]) -> Formula | None:
-    """The product of sizes and a factor that a number is; None where there is none.
-
-    Args:
-        column: the number, in one graph after the other.
-        sizes: by name, in each of these.
-    """
-    return _formula(tuple(column), _products(sizes))
-
-
-def _products(columns: Mapping[str, tuple[int, ...]]) -> dict[tuple[int, ...], tuple[str, ...]]:
-    found: dict[tuple[int, ...], tuple[str, ...]] = {}
-    for degree in range(1, _DEGREE + 1):
-        for names in combinations_with_replacement(columns, degree):
-            column = tuple([prod(x) for x in zip(*[columns[n] for n in names])])
-            found.setdefault(column, names)
-    return found
-
-
-def _formula(
-    column: tuple[int, ...], products: Mapping[tuple[int, ...], tuple[str, ...]]
-) -> Formula | None:
-    """What a number is by its values in all members; the shortest product that fits."""
-    for known, names in products.items():
-        if all(known) and not column[0] % known[0]:
-            factor = column[0] // known[0]
-            if factor and all(n == factor * k for n, k in zip(column, known)):
-                return Formula(factor, names)
-    return None
 
 
 class _Resized:
@@ -329,26 +285,3 @@ class _Resized:
         if kind is slice:
             return slice(*self._data((data.start, data.stop, data.step)))
         return data
-
-
-def primes_for(sizes: Mapping[str, int], plain: Sequence[int]) -> Iterator[dict[str, int]]:
-    """Primes in the place of sizes, no smaller than those, that divide none of the plain numbers.
-
-    Each time others, so much larger that no dtype rounds numbers of both to the same.
-    """
-    taken: set[int] = set()
-    known = [n for n in {*map(abs, plain)} if n > 1]
-    while True:
-        found = {}
-        for name, n in sizes.items():
-            n = max(n, 5)
-            while n in taken or not _is_prime(n) or any(k % n == 0 for k in known):
-                n += 1
-            taken.add(n)
-            found[name] = n
-        yield found
-        sizes = {name: n + n // 32 for name, n in found.items()}
-
-
-def _is_prime(n: int) -> bool:
-    return n > 1 and all(n % k for k in range(2, int(n**0.5) + 1))

@@ -35,9 +35,9 @@ class Entry:
     keeps_derivatives: bool = True
 
 
-def _own(name: str) -> Pass:
+def _own(name: str, **options: Any) -> Pass:
     """A pass of this package, loaded when it first runs."""
-    return lambda graph: getattr(passes, name)(graph)
+    return lambda graph: getattr(passes, name)(graph, **options)
 
 
 _pipeline: list[Entry] = [
@@ -50,6 +50,7 @@ _pipeline: list[Entry] = [
     Entry("cse", _own("cse")),
     Entry("dce", _own("dce")),
 ]
+_FOLD_VARIED = Entry("fold", _own("fold", varied=True))
 _version = 0
 
 
@@ -153,6 +154,7 @@ def optimize(
     graph: Graph,
     passes: Iterable[str | Pass] | None = None,
     keep_derivatives: bool = False,
+    varied: bool = False,
 ) -> Graph:
     """The graph after the passes, which go round until none changes it.
 
@@ -164,6 +166,7 @@ def optimize(
         passes: names or functions, in order, instead of the whole pipeline.
         keep_derivatives: leave out the passes after which derivatives would be others: for graphs
             that will be differentiated.
+        varied: whether other graphs are the same but for sizes (``fold``).
 
     Raises:
         GraphError: naming the pass that failed; with ``FX_DEBUG=2`` also one that returned a graph
@@ -179,6 +182,8 @@ def optimize(
     entries = list(_pipeline) if passes is None else [_entry(p) for p in passes]
     if keep_derivatives:
         entries = [entry for entry in entries if entry.keeps_derivatives]
+    if varied:
+        entries = [_FOLD_VARIED if entry.name == "fold" else entry for entry in entries]
     from fx.debug import level
 
     checked = always_validate or level() >= 2

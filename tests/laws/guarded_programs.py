@@ -171,6 +171,15 @@ SIZED = {  # of sizes that vary, some in the square
     "counted in the square": lambda x, i: (
         TABLE[fx.arange(x[:, :9].reshape(-1).shape[0] // 9 * x.shape[0])] + x.mean()
     ),
+    "ends": lambda x, i: (
+        x[:-1] * x[1:], fx.flip(x, axis=0) + fx.roll(x, 2, axis=0), x[-1] * x[:, -1:],
+        fx.concat([x[-3:], x, TABLE[:2].repeat(1, 2)], axis=0), x[1:].T @ x[:-1],
+        fx.pad(x, ((1, 2), (0, 3))), fx.pad(x, ((0, 220 - x.shape[0]), (0, 0))),
+    ),
+    "taken of what varies": lambda x, i: (
+        x[[0, -1]], x[i], fx.take(x, i[:3] - 1, axis=0), x[fx.argmax(x, axis=0)],
+    ),
+    "turns": lambda x, i: fx.scan(lambda c, r: (c * 0.5 + r, c * r), x[0] * 0, x, reverse=True),
     "scanned": lambda x, i: (fx.cumsum(x, 0), fx.sort(x, axis=0), fx.argmax(x, axis=0)),
 }  # fmt: skip
 

@@ -601,3 +601,21 @@ def test_other_elements_of_a_memory_that_cannot_be_told_are_refused(line):
         if " and " in line:
             names["n"] = eval(line.split(" and ")[0], names)
         eval(line.split(" and ")[-1], names)
+
+
+@pytest.mark.parametrize("taken", ["x0.detach()", "torch.detach(x0)", "x0.data"])
+@pytest.mark.parametrize("calls", [1, 3])
+def test_what_a_compiled_function_detached_is_known_at_the_first_write(taken, calls):
+    twins.agree(
+        f"""
+        x0 = torch.arange(6.).view(3, 2)
+        x2 = torch.ones(2, requires_grad=True)
+        @jit
+        def f(k):
+            return {taken}, x2 * 3
+        for _ in range({calls}):
+            y, z = f(1)
+        y[0] = z.sum()
+        """,
+        first=True,
+    )

@@ -30,7 +30,11 @@ def executable_of(graph: Graph, donated: tuple[int, ...] = (), optimized: bool =
     key = ("executable", donated, limits.key())
     found = graph.cache.get(key)
     if found is None:
-        whole = graph if optimized else optimize(without_calls(graph))
+        whole = (
+            graph
+            if optimized
+            else optimize(without_calls(graph), varied=graph.cache.get("varied", False))
+        )
         whole.cache["dynamic"] = graph.cache.get("dynamic", False)
         whole.cache["lengths"] = graph.cache.get("lengths", ())
         found = graph.cache[key] = _compile(whole, donated)

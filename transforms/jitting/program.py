@@ -277,6 +277,7 @@ class Program:
     line: str = ""
     segments: int = 0
     random: bool = False
+    varied: bool = False  # whether another is for arguments of other sizes
     outward: bool = False  # whether it changes Python's state, or draws from it
     written: list[Any] = field(default_factory=list)
     layouts: dict[Value, Any] = field(default_factory=dict)

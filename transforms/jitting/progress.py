@@ -178,6 +178,7 @@ class Call(Stages):
                 raise GiveUp("", lasting=False)
         if "dynamic" not in segment.graph.cache:
             segment.graph.cache["dynamic"] = self.jitted.sizes_vary
+            segment.graph.cache["varied"] = self.program.varied
             self.program.graphs.append(segment.graph)
         outs = call_of(segment.graph)(*[self.get(v) for v in segment.needs])
         self.env.update(zip(segment.gives, outs))

@@ -43,6 +43,7 @@ class Programs:
     plans: tuple[Any, ...]
     made: int
     touched: Any
+    sizes_vary: bool
 
     if TYPE_CHECKING:
 
@@ -74,6 +75,9 @@ class Programs:
             why = lazily("explain").reason_of(self, known[-1], signature)
             raise GiveUp(f"{limits.PROGRAMS} programs were compiled for them; the last time {why}")
         program = Program(name_of(self.function))
+        others = [key for key in self.programs if key != signature.key]
+        alike = bool(known) or any(key[0] == signature.key[0] for key in others)
+        program.varied = alike and self.sizes_vary
         program.reason = lazily("explain").reason_of(self, known[-1] if known else None, signature)
         program.guards = lazily("guards.guards").watch(
             self.function, signature.objects, args, self.touched

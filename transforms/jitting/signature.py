@@ -102,6 +102,7 @@ class Signature:
         self.parts: list[tuple[str, Any]] = []  # of each leaf: what it is, and its place
         kinds: list[Any] = [self.treedef, jitted.static(args, kwargs)]
         records = modes.record0
+        hooks: list[Any] = []
         firsts: dict[int, int] = {}  # the first argument that is a leaf of the tape
         shared = jitted.writes.families(leaves)
         for leaf in leaves:
@@ -116,7 +117,11 @@ class Signature:
                 needs: Any = records and type(leaf) is Tensor and leaf._node is not None
                 if needs:
                     needs = firsts.setdefault(id(leaf._node), len(self.tensors) + 1)
-                    needs = needs if type(leaf._node) is Leaf else -needs
+                    if type(leaf._node) is not Leaf:
+                        needs = -needs
+                    elif leaf._node.extra is not None:  # its hooks are part of what is staged
+                        needs = needs, leaf._node.extra.numbers()
+                        hooks += leaf._node.extra.all()
                 self.parts.append(("tensor", len(self.tensors)))
                 self.tensors.append(leaf)
                 self.given.append(given)
@@ -137,6 +142,7 @@ class Signature:
                 self.parts.append(("object", len(self.objects)))
                 self.objects.append(leaf)
                 kinds.append(_key_of(leaf))
+        self.objects += hooks  # what they read is guarded as what other arguments read
         self.donated: set[int] = set()
         self.drawn: Any = None  # what was drawn to find the program
         if jitted.donate_argnums:

@@ -188,6 +188,11 @@ def work_words(n: int, k: int) -> int:
     return 2 * n if n <= limits.RANKED_ROW else 2 * n + _COUNTERS
 
 
+def most_words(n: int) -> int:
+    """As many as a line takes at the most, whichever way it goes."""
+    return 2 * n + _COUNTERS
+
+
 def price(n: int, k: int, itemsize: int) -> float:
     """Nanoseconds of a line."""
     if k == 1:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from fx import limits
-from fx.dtypes import bool_
 from fx.graph.ir import Graph, Node, Rewriter, Value, constant_value
 from fx.graph.passes.effects import is_effectful
 from fx.graph.passes.rewriting import finish, run_primitive, tensor_of
@@ -13,15 +12,20 @@ from fx.graph.printing import subgraphs
 from fx.primitive import registry
 
 TINY = 1  # elements up to which ``full`` and ``iota`` become constants
-LIGHT = 6  # operations an element up to which a mask is computed where it is used
+LIGHT = 6  # operations an element up to which what is counted is computed where it is used
 
 
-def fold(graph: Graph) -> Graph:
+def fold(graph: Graph, varied: bool = False) -> Graph:
     """The graph with constants in place of small results that depend on constants alone.
 
     ``full`` and ``iota`` stay as they are unless they have one element, since code makes them
     faster than memory gives them, and so do masks that compare what is counted; other nodes see
-    their values.
+    their values. So do positions: light arithmetic on what is counted.
+
+    Args:
+        graph: what to compute.
+        varied: whether other graphs are the same but for sizes: all that is counted stays then, as
+            tables of sines by position, which as constants would be others in each graph.
 
     Example:
         >>> import fx
@@ -31,7 +35,7 @@ def fold(graph: Graph) -> Graph:
         %1: float32[3] = multiply(%0, 1.0)
     """
     rewriter = Rewriter(graph)
-    folder = _Folder(rewriter)
+    folder = _Folder(rewriter, varied)
     for value in graph.constants():
         folder.look_at(value)
     for node in graph.nodes:
@@ -39,15 +43,16 @@ def fold(graph: Graph) -> Graph:
         if outs is None:
             rewriter.keep(node)
         else:
-            rewriter.env.update(zip(node.outs, outs))
+            changed = [(old, new) for old, new in zip(node.outs, outs) if new is not old]
+            rewriter.env.update(changed)
     return finish(rewriter)
 
 
 class _Folder:
     """What is known about the values of one graph."""
 
-    def __init__(self, rewriter: Rewriter) -> None:
-        self.rewriter = rewriter
+    def __init__(self, rewriter: Rewriter, varied: bool) -> None:
+        self.rewriter, self.varied = rewriter, varied
         self.arrays: dict[Value, Any] = {}  # of nodes that stay, where somebody asked
         self.weights: dict[Value, int] = {}  # of what is made of ``iota`` and stays
 
@@ -88,15 +93,15 @@ class _Folder:
         return [self.constant(a, node.line) for a in found]
 
     def weight(self, node: Node) -> int | None:
-        """Of a mask of counted numbers, or what shows those; None for what is no such thing."""
+        """Of what is made of counted numbers and stays; None for what is no such thing."""
         kind = node.primitive.kind
-        if kind != "view" and (kind != "elementwise" or node.out.spec.dtype != bool_):
+        if len(node.outs) > 1 or (kind not in ("view", "elementwise") and not self.varied):
             return None
         given = [self.rewriter.get(v) for v in node.inputs]
         weights = [self.weights[v] for v in given if v in self.weights]
         weights += [0 for v in given if v.node and v.node.primitive.name == "iota"]
         weight = sum(weights) + (0 if kind == "view" else node.primitive.weight)
-        return weight if weights and weight <= LIGHT else None
+        return weight if weights and (self.varied or weight <= LIGHT) else None
 
     def constant(self, array: Any, line: str) -> Value:
         """The constant of an array; ``full`` where all its elements are the same."""

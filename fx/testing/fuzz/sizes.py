@@ -43,7 +43,26 @@ MODELS = (
     "fx.cumsum({0}, 0)", "fx.logsumexp({0}, axis=0)", "{0}.var(-1, keepdims=True)", "{0}[-1] + {0}",
     "{0}.at[0].add(1.0)", "fx.max({0}, axis=-1)", "fx.sort({0}, axis=0)", "fx.flip({0}, axis=0)",
 )  # fmt: skip
-KINDS = (graphs.SMOOTH, graphs.PAIRS, graphs.SUMS, MODELS, MODELS, MODELS, MODELS, graphs.MOVES)
+ENDS = (  # sizes that are made of one: n - 1, n + 2, 2n + 1
+    "{0}[:-1]", "{0}[2:]", "{0}[..., :-2]", "{0}[..., 1:]", "{0}[-2:]", "{0}[..., -1:] * {0}",
+    "{0}[-1]", "{0}[..., -1]", "{0}[:-1] * {0}[1:]", "fx.diff({0}, axis=0)",
+    "fx.roll({0}, 1, axis=0)", "fx.flip({0}, axis=-1)", "fx.roll({0}, -2, axis=-1)",
+    "{0}[::-1] + {0}",
+    "fx.nn.functional.pad({0}, (1, 2))", "fx.nn.functional.pad({0}, (2, -1), value=1.5)",
+    "fx.nn.functional.pad({0}, (0, 150 - {0}.shape[-1]))", "fx.concat([{0}, {0}[:1]], axis=0)",
+    "fx.concat([{0}[..., -1:], {0}, {0}], axis=-1)", "fx.concat([{0}[:2], {0}[2:] * 2], axis=0)",
+    "fx.concat([fx.ones((3, *{0}.shape[1:])), {0}], axis=0)", "{0}.at[-1].set(2.0)",
+    "{0}.at[1:].multiply(0.5)", "{0}[[0, -1]]", "fx.take({0}, fx.tensor([1, 0, -1]), axis=-1)",
+    "fx.argmax({0}, axis=0)", "fx.argmin({0}, axis=-1)", "{0}[:-1].mT @ {0}[:-1]",
+    "{0}[..., 1:] @ {0}[..., :-1].mT", "{0} * fx.sin(fx.arange({0}.shape[0]) * 0.5)[:, None]",
+    "{0} + fx.flip(fx.arange({0}.shape[-1]))", "fx.take({0}, fx.argmax({0}, axis=0), axis=0)",
+    "fx.scan(lambda c, r: (c * 0.5 + r, c * r), {0}[0] * 0, {0})[1]",
+    "fx.scan(lambda c, r: (c * 0.5 + r, c * r), {0}[0] * 0, {0}, reverse=True)[0]",
+    "{0}.reshape(-1)[:-1]", "fx.stack([{0}[:-1], {0}[1:]], axis=1)",
+)  # fmt: skip
+KINDS = (
+    graphs.SMOOTH, graphs.PAIRS, graphs.SUMS, MODELS, MODELS, MODELS, ENDS, ENDS, graphs.MOVES
+)  # fmt: skip
 
 
 def make(rng: random.Random) -> Program:

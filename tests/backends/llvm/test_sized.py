@@ -11,7 +11,8 @@ import fx.nn.functional as F
 from fx import nn, optim
 from fx.backends.cpu.llvm import disk_cache, driver, engine, kernels
 from fx.backends.cpu.llvm.sized import SizedProgram
-from fx.graph.family import Family, Numbered, primes_for
+from fx.graph.family import Family, Numbered
+from fx.graph.size_formulas import primes_for
 
 UNARY = [
     fx.tanh, lambda x: x * x, lambda x: fx.softmax(x, axis=-1), lambda x: fx.log_softmax(x, axis=0),
@@ -378,7 +379,9 @@ def test_a_family_explains_every_number_or_none():
     assert [v.spec.shape for v in made.outputs] == [(350,), (3, 4, 7), ()]
 
     sliced, _, (third,) = family(lambda x: x[1:], [(8,)], [(9,)], [(10,)])
-    assert sliced.sizes_of(third) is None  # n - 1 is no product
+    assert sliced.sizes_of(third) == {"a": 10} and sliced.bases == [("a", 1, -1)]
+    halved, _, (third,) = family(lambda x: x[::2], [(8,)], [(9,)], [(11,)])
+    assert halved.sizes_of(third) is None  # (n + 1) // 2 is no formula
 
 
 def test_primes_divide_no_number_of_the_graph():

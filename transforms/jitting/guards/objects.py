@@ -36,6 +36,7 @@ import numpy as np
 from fx.holding import holding_of
 from fx.numbers import Number
 from fx.seen import TorchDType
+from fx.tape import Leaf
 from fx.transforms.jitting.guards.classes import (
     all_methods,
     has_foreign_base,
@@ -261,15 +262,28 @@ class Objects(Holders):
 
     def cell_hooks(self, x: Any, place: Place, compared: bool = False) -> None:
         """What the hooks of a cell that requires grad read."""
-        extra = None if x.leaf is None else x.leaf.extra
+        if x.leaf is not None:
+            self.leaf_hooks(x.leaf, place, "{}.leaf", compared)
+
+    def leaf_hooks(self, leaf: Leaf, place: Place, step: str, compared: bool = True) -> None:
+        """What the hooks of a leaf read; that they are the same, if that is not seen elsewhere.
+
+        Args:
+            leaf: where the gradient of a tensor or a cell is gathered.
+            place: of what has it.
+            step: how it is found there.
+            compared: whether a program is for these hooks.
+        """
+        extra, at = leaf.extra, place.below(f"{step}.extra", place.name)
         numbers = () if extra is None else extra.numbers()
         if compared:
-            none = "({0}.leaf is None or {0}.leaf.extra is None or not {0}.leaf.extra.numbers())"
-            some = f"{{0}}.leaf.extra.numbers() == {numbers}"
+            found = at.step.format("{0}")
+            none = f"({found} is None or not {found}.numbers())"
+            some = f"{found}.numbers() == {numbers}"
             self.writer.require(place, some if numbers else none, "with other hooks")
         if numbers:
-            self.hooks(extra.hooks, place.below("{}.leaf.extra.hooks", place.name))
-            self.hooks(extra.post_hooks, place.below("{}.leaf.extra.post_hooks", place.name))
+            self.hooks(extra.hooks, at.below("{}.hooks", place.name))
+            self.hooks(extra.post_hooks, at.below("{}.post_hooks", place.name))
 
     def _chosen(self, reads: Reads, held: Any) -> list[str]:
         """The attributes among ``held`` that are read."""

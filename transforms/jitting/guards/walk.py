@@ -22,6 +22,7 @@ from fx.numbers import Numbers
 from fx.seen import TorchDType
 from fx.staged_number import StagedNumber
 from fx.state import Cell
+from fx.tape import Leaf
 from fx.tensor import Tensor
 from fx.transforms.jitting.guards.code import PLAIN, Place, Writer
 from fx.transforms.jitting.guards.containers import Containers, is_plain
@@ -332,6 +333,9 @@ class Walk(Containers, Objects, Methods):
         else:
             condition = f"type({{0}}) is {self.writer.name('k', type(x))}"
         self.writer.require(place, condition, "a tensor")
+        if type(node_of(x)) is Leaf:
+            self.writer.scope.update(node_of=node_of)
+            self.leaf_hooks(node_of(x), place, "node_of({})")
 
     def _written(self, x: Any, place: Place) -> None:
         """A written tensor: which elements of which cell it shows; the values are inputs."""
@@ -349,6 +353,10 @@ class Walk(Containers, Objects, Methods):
                 node = 'getattr({0}._view.family.cell.value, "_node", None)'
                 leaf += f" and ({node} is None) is {none}"
         write.require(place, leaf, "a tensor that requires grad, or not")
+        if record.leaf is not None:
+            self.leaf_hooks(record.leaf, place, "{}._view.leaf")
+        if isinstance(cell, Cell):
+            self.cell_hooks(cell, place.below("{}._view.family.cell", place.name), compared=True)
         if isinstance(cell, Cell) and not record.family.of_user:
             from fx.writing.host import is_shared
 

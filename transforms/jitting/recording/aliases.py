@@ -25,6 +25,7 @@ from fx.tape import CELL
 from fx.tensor import Tensor, new_tensor
 from fx.transforms.jitting.program import Anew, Given, Leaf
 from fx.writing.layouts import first_expanded, has_positions, layout
+from fx.writing.methods import detach  # which marks what it gives
 from fx.writing.who import may_write
 
 _LOOKS = 10_000  # steps after which two views are taken to share an element
@@ -50,7 +51,7 @@ class Alias:
         before, modes.views = modes.views, writing.started
         try:
             for primitive, params in self.path:
-                x = primitive(x, **params)
+                x = detach(x) if primitive is stop_gradient else primitive(x, **params)
             return x if self.live or x._node is None else stop_gradient(x)
         finally:
             modes.views = before

@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 
 from fx import limits
-from fx.graph.family import Formula, Numbered, formula_of
+from fx.graph.family import Numbered
 from fx.graph.ir import Graph
 from fx.graph.key import constants_of
+from fx.graph.size_formulas import Formula, formula_of
 from fx.staged_number import Length
 from fx.transforms.jitting.guards.code import same, same_array
 from fx.transforms.jitting.program import Anew, Leaf, Predicate, Program, lengths_of

@@ -29,7 +29,8 @@ from fx.backends.cpu.llvm.control_body import (
     rounded,
     row_at,
 )
-from fx.backends.cpu.llvm.ir import room
+from fx.backends.cpu.llvm.ir import loaded, room, size
+from fx.compiler.extents import Sizes
 from fx.compiler.memory import ALIGN
 from fx.compiler.step import Step
 from fx.dtypes import int64
@@ -112,11 +113,17 @@ class _Carry:
 
 
 class ScanStep(ControlStep):
-    """A loop over rows, as often as its parameters say."""
+    """A loop over rows, as often as its parameters say.
 
-    def __init__(self, node: Node) -> None:
+    Args:
+        node: a ``scan``.
+        sizes: those that are known when it runs, of which its length may be made.
+    """
+
+    def __init__(self, node: Node, sizes: Sizes | None = None) -> None:
         p = node.params
         self.carries, self.mapped, self.length = p["carries"], p["mapped"], p["length"]
+        self.sizes = sizes
         self.reverse = p["reverse"]
         if not self.length:
             raise Unfit
@@ -128,11 +135,20 @@ class ScanStep(ControlStep):
         body = Body(graph, specs, [*still, *range(end, len(graph.inputs))], runs=True)
         self.carry = _Carry(body, self.carries)
         super().__init__(node, [body])
+        if sizes is not None:
+            self.reads = (*self.reads, sizes.words)
         self.scratch = self.carry.size + body.size
         self.cost = body.cost_once + self.length * (body.cost + 5.0)
 
+    def _length(self, builder: Any, given: Sequence[Any]) -> Any:
+        if self.sizes is None:
+            return ir.Constant(I64, self.length)
+        return size(
+            builder, self.sizes.extent(self.length), loaded(builder, given[-1], self.sizes.places)
+        )
+
     def body(self, builder, calls, scratch, inputs, constants, writes) -> None:  # type: ignore[no-untyped-def]
-        (body,), carry, n = self.bodies, self.carry, self.length
+        (body,), carry, n = self.bodies, self.carry, self._length(builder, constants)
         (fixed,) = self._constants(constants)
         end = self.carries + self.mapped
         for i, v in enumerate(body.inputs):
@@ -144,18 +160,23 @@ class ScanStep(ControlStep):
         loop = builder.append_basic_block("run")
         done = builder.append_basic_block("done")
         spare = {i: byte_at(builder, scratch, carry.offsets[i]) for i in carry.moving}
+        odd = builder.trunc(n, ir.IntType(1))
+        pairs = {  # the last run writes into the result
+            i: (builder.select(odd, writes[i], spare[i]), builder.select(odd, spare[i], writes[i]))
+            for i in carry.moving
+        }
         builder.branch(loop)
         builder.position_at_end(loop)
         t = builder.phi(I64)
         t.add_incoming(ir.Constant(I64, 0), before)
         now, new, other = {}, {}, {}
-        for i in carry.moving:  # the last run writes into the result
+        for i, pair in pairs.items():
             now[i], new[i], other[i] = builder.phi(PTR), builder.phi(PTR), builder.phi(PTR)
-            pair = (writes[i], spare[i]) if n % 2 else (spare[i], writes[i])
             now[i].add_incoming(inputs[i], before)
             new[i].add_incoming(pair[0], before)
             other[i].add_incoming(pair[1], before)
-        row = builder.sub(ir.Constant(I64, n - 1), t) if self.reverse else t
+        last = builder.sub(n, ir.Constant(I64, 1))
+        row = builder.sub(last, t) if self.reverse else t
         given = dict(fixed)
         for i in carry.moving:
             given[body.inputs[i]] = now[i]
@@ -177,7 +198,7 @@ class ScanStep(ControlStep):
             now[i].add_incoming(new[i], after)
             new[i].add_incoming(other[i], after)
             other[i].add_incoming(new[i], after)
-        more = builder.icmp_signed("<", following, ir.Constant(I64, n))
+        more = builder.icmp_signed("<", following, n)
         builder.cbranch(more, loop, done)
         builder.position_at_end(done)
         for i in carry.fixed:
@@ -327,6 +348,32 @@ def _step(kind: Callable[[Node], ControlStep]) -> Callable[[Node], ControlStep |
             return None
 
     return step
+
+
+def scan_of_any_length(node: Node, sizes: Sizes) -> ControlStep | None:
+    """A ``scan`` of which nothing but the length depends on sizes."""
+    p = node.params
+    rows = [*node.inputs[p["carries"] : p["carries"] + p["mapped"]], *node.outs[p["carries"] :]]
+    whole = [v for v in (*node.inputs, *node.outs) if v not in rows]
+    shapes = [*[v.spec.shape for v in whole], *[v.spec.shape[1:] for v in rows]]
+    if sizes.touch(shapes) or _touches(p["body"], sizes):
+        return None
+    try:
+        return ScanStep(node, sizes)
+    except Unfit:
+        return None
+
+
+def _touches(graph: Any, sizes: Sizes) -> bool:
+    """Whether anything in a graph depends on sizes."""
+    values = [*graph.inputs, *[v for n in graph.nodes for v in (*n.inputs, *n.outs)]]
+    if sizes.touch([v.spec.shape for v in values]):
+        return True
+    for n in graph.nodes:
+        for data in n.params.values():
+            if _touches(data, sizes) if hasattr(data, "nodes") else sizes.touch(data):
+                return True
+    return False
 
 
 STEPS = {"scan": _step(ScanStep), "while": _step(WhileStep), "cond": _step(CondStep)}

@@ -16,9 +16,10 @@ from weakref import ref
 
 from fx import limits
 from fx.backends.cpu.llvm import stored
-from fx.graph.family import Family, Numbered, primes_for
+from fx.graph.family import Family, Numbered
 from fx.graph.ir import Graph
 from fx.graph.key import constants_of, graph_key
+from fx.graph.size_formulas import Base, bases_of, primes_for
 
 if TYPE_CHECKING:
     from fx.backends.cpu.llvm.executable import Executable
@@ -168,13 +169,36 @@ def _program(
     family: Family, graph: Graph, sizes: dict[str, int], donated: Sequence[int]
 ) -> SizedProgram | None:
     """The program of a class, planned for the middle of it: whichever size was met first."""
+    for bases in (bases_of(list(sizes), family.bases), family.bases):
+        try:
+            return _planned(family, graph, sizes, donated, bases)
+        except _NoPrimes:
+            continue  # where the last index is a prime of its own there are few below a length
+    return None
+
+
+class _NoPrimes(Exception):
+    """None stand for the sizes and the bases."""
+
+
+def _planned(
+    family: Family, graph: Graph, sizes: dict[str, int], donated: Sequence[int],
+    bases: Sequence[Base],
+) -> SizedProgram | None:  # fmt: skip
     from fx.backends.cpu.llvm.sized import UnlikeError, program_for, stored_program
 
-    primes = primes_for(sizes, family.plain())
+    primes = primes_for(sizes, family.plain(), bases, {name: family.most(name) for name in sizes})
+
+    def another() -> dict[str, int]:
+        try:
+            return next(primes)
+        except ValueError:
+            raise _NoPrimes from None
+
     try:
         given, graphs = [], []
         for _ in range(2):
-            given.append(next(primes))
+            given.append(another())
             graphs.append(family.at(graph, given[-1]))
         # two families may differ in which of their sizes a graph depends on
         told = [f"{graph_key(g)} {sorted(sizes.items())}" for g, sizes in zip(graphs, given)]
@@ -186,9 +210,9 @@ def _program(
                 return found
         for _ in range(_TRIES):
             try:
-                return program_for(*graphs[-2:], *given[-2:], donated, name)
+                return program_for(*graphs[-2:], *given[-2:], donated, bases, name)
             except UnlikeError:  # a choice of the plan lies between the two
-                given.append(next(primes))
+                given.append(another())
                 graphs.append(family.at(graph, given[-1]))
     except ValueError:
         pass

@@ -32,7 +32,7 @@ from fx.backends.cpu.llvm.ir import (
 )
 from fx.backends.cpu.llvm.loops.levels import Levels
 from fx.backends.cpu.llvm.vecmath.table import EMIT, load_convert
-from fx.compiler.extents import Extent
+from fx.compiler.extents import Extent, is_known
 from fx.compiler.maps import Form
 from fx.compiler.pairs import PARTS
 from fx.compiler.plan import Plan
@@ -140,12 +140,12 @@ class Expressions:
             form, low, high = e.data
             found = []
             for x in self._numbers(form, i):
-                if isinstance(x, ir.Constant) and type(x.constant) is list:
+                if is_known(low, high) and isinstance(x, ir.Constant) and type(x.constant) is list:
                     told = [int(low <= n.constant < high) for n in x.constant]
                     found.append(numbers(i1, told))
                     continue
-                above = b.icmp_signed(">=", x, constant(x.type, low))
-                found.append(b.and_(above, b.icmp_signed("<", x, constant(x.type, high))))
+                above = b.icmp_signed(">=", x, self._like(x, low))
+                found.append(b.and_(above, b.icmp_signed("<", x, self._like(x, high))))
         elif e.name == "complex":
             parts = [self.value(a) for a in e.args]
             if self._is_vector(i):
@@ -158,6 +158,13 @@ class Expressions:
         if buffer is not None and self.pass_ == buffer[0]:
             self._buffered(i, buffer[1], found)
         return found
+
+    def _like(self, x: Any, n: int) -> Any:
+        """A size as an i64, or as a vector of them, as ``x`` is one."""
+        if type(n) is not Extent:
+            return constant(x.type, n)
+        number = self.number(n)
+        return splat(self.b, number, x.type.count) if isinstance(x.type, ir.VectorType) else number
 
     def _constant(self, e: Any) -> Any:
         value = np.frombuffer(e.data, dtype=e.dtype)[0]

@@ -42,7 +42,7 @@ def call(frame: Frame, kernel: Kernel, words: Sequence[Any]) -> None:
     b.ret_void()
 
 
-def first(node: Node) -> Step | None:
+def first(node: Node, sizes: Sizes | None = None) -> Step | None:
     """The places of elements in order: argsort, and the first of them."""
     x, params = node.inputs[0].spec, node.params
     word = sort.WORDS.get(x.dtype)
@@ -52,7 +52,11 @@ def first(node: Node) -> Step | None:
     before, n, after = around(x.shape, params["axis"])
     k = params.get("k", n)
     largest = params["largest" if "k" in params else "descending"]
-    lines = before * after
+    lines, words = before * after, sort.work_words(n, k)
+    cost = lines * sort.price(n, k, x.dtype.itemsize)
+    if sizes is not None:
+        words = sort.most_words(sizes.extent(n))
+        n, k, after, lines = map(sizes.extent, (n, k, after, lines))
 
     def body(frame: Frame) -> None:
         (source,), (places,) = frame.reads, frame.writes
@@ -61,8 +65,7 @@ def first(node: Node) -> Step | None:
             frame.scratch, 0, lines,
         ])  # fmt: skip
 
-    cost = lines * sort.price(n, k, x.dtype.itemsize)
-    return SpecialStep(node, body, tasks=lines, cost=cost, scratch=8 * sort.work_words(n, k))
+    return SpecialStep(node, body, tasks=lines, cost=cost, scratch=8 * words, sizes=sizes)
 
 
 def ranked(node: Node) -> Step | None:
@@ -86,7 +89,7 @@ def ranked(node: Node) -> Step | None:
     return SpecialStep(node, body, tasks=lines, cost=cost, scratch=8 * sort.ranked_words(n, m))
 
 
-def searchsorted(node: Node) -> Step | None:
+def searchsorted(node: Node, sizes: Sizes | None = None) -> Step | None:
     """Where values go in their sorted sequences."""
     sequence, values = (v.spec for v in node.inputs)
     word = sort.WORDS.get(values.dtype)
@@ -94,14 +97,16 @@ def searchsorted(node: Node) -> Step | None:
         return None
     char, kind = word
     n, rows = sequence.shape[-1], sequence.ndim > 1
-    m = values.shape[-1] if rows else values.size
+    m, tasks = values.shape[-1] if rows else values.size, values.size
+    cost = values.size * sort.search_price(n)
+    if sizes is not None:
+        n, m, tasks = map(sizes.extent, (n, m, tasks))
 
     def body(frame: Frame) -> None:
         words = [*frame.reads, *frame.writes, n, m, rows, kind, node.params["side"] == "right"]
         call(frame, ("order", "search", char), words)
 
-    cost = values.size * sort.search_price(n)
-    return SpecialStep(node, body, tasks=math.prod(values.shape), cost=cost)
+    return SpecialStep(node, body, tasks=tasks, cost=cost, sizes=sizes)
 
 
 def scan(node: Node, sizes: Sizes | None = None) -> Step | None:

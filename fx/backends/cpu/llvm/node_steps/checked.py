@@ -10,7 +10,7 @@ from llvmlite import ir
 from fx.backends.cpu.llvm.failures import BAD_INDEX, failed
 from fx.backends.cpu.llvm.ir import Frame, i1, i64, load_item, store_item
 from fx.backends.cpu.llvm.node_steps.kernel import SpecialStep
-from fx.compiler.extents import Sizes
+from fx.compiler.extents import LEAST, Sizes
 from fx.compiler.maps import VIEWS
 from fx.dtypes import int64
 from fx.errors import FxError
@@ -41,18 +41,23 @@ class CheckedStep(SpecialStep):
     def speak_of(self, name: str, where: str) -> None:
         """Let the message name what the user wrote, where this is the node of a check."""
         (node,) = {v.node for v in self.writes}
-        self.failure = message(name, node.params["size"], where, node.inputs[0].spec.dtype)
+        n = node.params["size"]
+        known = n if _is_known(self.sizes, n) else None
+        self.failure = message(name, known, where, node.inputs[0].spec.dtype)
 
     def error(self, index: int) -> FxError:
         """What to raise where it fails."""
         return failed(self.words[0], self.failure, index)
 
 
-def message(name: str, n: int, where: str, dtype: Any) -> str:
-    """The words of the eager kernel, with a place for the index."""
-    valid = f"valid are {-n}..{n - 1}" if n else "an empty axis has no valid index"
+def message(name: str, n: int | None, where: str, dtype: Any) -> str:
+    """The words of the eager kernel, with a place for the index; ``n`` is None if it varies."""
     place = "%lld" if dtype.kind == "i" else "%llu"
-    return f"{name}: index {place} is out of range for {where}, which has size {n}; {valid}"
+    told = f"{name}: index {place} is out of range for {where}"
+    if n is None:
+        return f"{told}, whose size is another in other calls"
+    valid = f"valid are {-n}..{n - 1}" if n else "an empty axis has no valid index"
+    return f"{told}, which has size {n}; {valid}"
 
 
 def in_range(value: Value, n: int, sizes: Sizes | None = None) -> bool:
@@ -63,6 +68,7 @@ def in_range(value: Value, n: int, sizes: Sizes | None = None) -> bool:
         n: the size of the axis.
         sizes: those that are known when the code runs: what one bounds is not known.
     """
+    n = n if _is_known(sizes, n) else LEAST
     if value.constant is not None:
         if not foldable(value):  # its values are no part of what the program is found by
             return False
@@ -108,13 +114,13 @@ class Guard:
         frame: the kernel.
         array: the indices.
         dtype: their dtype.
-        n: the size of the axis.
+        n: the size of the axis, an i64.
         status: the array of the words; None where every index is known to be in range.
         task: which task this is.
     """
 
     def __init__(
-        self, frame: Frame, array: Any, dtype: Any, n: int, status: Any, task: Any
+        self, frame: Frame, array: Any, dtype: Any, n: Any, status: Any, task: Any
     ) -> None:
         self.b, self.array, self.dtype, self.n, self.status = frame.b, array, dtype, n, status
         if status is not None:
@@ -134,7 +140,7 @@ class Guard:
         if self.dtype.kind != "i":
             return index
         below = b.icmp_signed("<", index, i64(0))
-        return b.select(below, b.add(index, i64(self.n)), index)
+        return b.select(below, b.add(index, self.n), index)
 
     def known(self, place: Any) -> Any:
         """The index there, which was looked at before."""
@@ -148,7 +154,7 @@ class Guard:
         if self.status is None:
             return index
         wrong, right = b.append_basic_block("wrong"), b.append_basic_block("right")
-        inside = b.icmp_unsigned("<", index, i64(self.n))
+        inside = b.icmp_unsigned("<", index, self.n)
         b.cbranch(_likely(b, inside), right, wrong)
         b.position_at_end(wrong)
         store_item(b, i64(BAD_INDEX), self.status, self.word, int64)

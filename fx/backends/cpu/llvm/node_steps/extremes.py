@@ -15,18 +15,21 @@ from fx.backends.cpu.llvm.ir import (
     in_vectors,
     lanes_for,
     load_item,
+    part,
     store_item,
     turns,
 )
 from fx.backends.cpu.llvm.node_steps.kernel import (
     SpecialStep,
     around,
+    class_of,
     has_elements,
     rows_and_columns,
     tasks_for,
 )
 from fx.backends.cpu.llvm.vecmath.algebra import any_lane
 from fx.backends.cpu.llvm.vecmath.casts import load_convert
+from fx.compiler.extents import Sizes, is_known
 from fx.compiler.step import Step
 from fx.dtypes import COMPLEX, FLOATING, bool_, int64
 from fx.graph.ir import Node
@@ -42,7 +45,7 @@ def _beats(b: Any, most: bool, dtype: Any, x: Any, best: Any) -> Any:
     return (b.icmp_unsigned if unsigned else b.icmp_signed)(op, x, best)
 
 
-def place(node: Node) -> Step | None:
+def place(node: Node, sizes: Sizes | None = None) -> Step | None:
     """The step of an argmax or argmin node."""
     x = node.inputs[0].spec
     if not has_elements(node) or x.dtype in COMPLEX:
@@ -54,20 +57,29 @@ def place(node: Node) -> Step | None:
     else:
         cost = x.size * (0.7 if after >= lanes_for(dtype) else 1.5)
     block = 4 * lanes_for(dtype)
-    blocks = -(-after // block)
-    tasks = tasks_for(cost, max(before, blocks))
+    tasks = tasks_for(cost, max(before, -(-after // block)))
+    if sizes is not None:
+        tasks = tasks_for(cost / x.size * class_of(x.size), class_of(before))
+        before, n, after = map(sizes.extent, (before, n, after))
+    in_row = after == 1 and is_known(n)
 
     def body(frame: Frame) -> None:
         b = frame.b
         with frame.tasks() as task:
-            rows, span = rows_and_columns(b, task, tasks, before, after, block)
+            if sizes is None:
+                rows, span = rows_and_columns(b, task, tasks, before, after, block)
+            else:
+                rows = part(b, task, tasks, frame.number(before))
+                span = i64(0), frame.number(after)
             with turns(b, *rows) as row:
-                if after == 1:
+                if in_row:
                     _in_row(frame, row, n, dtype, most)
                 else:
-                    _down_columns(frame, row, span, n, after, dtype, most)
+                    lanes = lanes_for(dtype) if is_known(after) and after >= lanes_for(dtype) else 1
+                    told = frame.number(n), frame.number(after)
+                    _down_columns(frame, row, span, told, lanes, dtype, most)
 
-    return SpecialStep(node, body, tasks=tasks, cost=cost)
+    return SpecialStep(node, body, tasks=tasks, cost=cost, sizes=sizes)
 
 
 def _read(frame: Frame, index: Any, dtype: Any, lanes: int | None) -> Any:
@@ -152,12 +164,12 @@ def _store_first(
 
 
 def _down_columns(
-    frame: Frame, row: Any, span: Any, n: int, after: int, dtype: Any, most: bool
+    frame: Frame, row: Any, span: Any, told: tuple[Any, Any], lanes: int, dtype: Any, most: bool
 ) -> None:
-    """Rows of ``after`` elements: the extremes of neighbouring columns side by side."""
+    """Rows of so many elements: the extremes of neighbouring columns side by side."""
     b = frame.b
-    base = b.mul(row, i64(n * after))
-    lanes = min(lanes_for(dtype), 16)
+    n, after = told
+    base = b.mul(row, b.mul(n, after))
 
     def column(c: Any, width: int | None) -> None:
         start = b.add(base, c)
@@ -166,9 +178,9 @@ def _down_columns(
         with fold.range(1, n) as k:
             best, where, now = fold.values
             now = b.add(now, constant(kind, 1))
-            x = _read(frame, b.add(start, b.mul(k, i64(after))), dtype, width)
+            x = _read(frame, b.add(start, b.mul(k, after)), dtype, width)
             wins = _beats(b, most, dtype, x, best)
             fold.values = [b.select(wins, x, best), b.select(wins, now, where), now]
-        store_item(b, fold.values[1], frame.writes[0], b.add(b.mul(row, i64(after)), c), int64)
+        store_item(b, fold.values[1], frame.writes[0], b.add(b.mul(row, after), c), int64)
 
-    in_vectors(b, *span, lanes if after >= lanes else 1, column)
+    in_vectors(b, *span, min(lanes, 16), column)

@@ -24,8 +24,8 @@ Body = Callable[[Frame, Any, Any], None]
 
 def checked_step(node: Node, name: str, n: int, where: str, body: Body, **more: Any) -> Step:
     """The step whose body is ``body(frame, task, status)``; status is None without a check."""
-    idx = node.inputs[min(1, len(node.inputs) - 1)]
-    safe = in_range(idx, n, more.get("sizes"))
+    idx, sizes = node.inputs[min(1, len(node.inputs) - 1)], more.get("sizes")
+    safe = in_range(idx, n, sizes)
 
     def inside(frame: Frame) -> None:
         with frame.tasks() as task:
@@ -34,7 +34,8 @@ def checked_step(node: Node, name: str, n: int, where: str, body: Body, **more: 
     key = (safe, len(more.get("reads", node.inputs)))
     if safe:
         return SpecialStep(node, inside, key=key, **more)
-    failure = message(name, n, where, idx.spec.dtype)
+    known = n if sizes is None or not sizes.touch(n) else None
+    failure = message(name, known, where, idx.spec.dtype)
     step = CheckedStep(node, inside, failure, key=key, **more)
     step.checks = (idx, n)
     return step
@@ -52,15 +53,13 @@ def wrap_index(node: Node, sizes: Sizes | None = None) -> Step | None:
         return None
     n, size = node.params["size"], node.inputs[0].spec.size
     dtype = node.inputs[0].spec.dtype
-    tasks, count = tasks_for(size, size), size
+    tasks, count, length = tasks_for(size, size), size, n
     if sizes is not None:
-        if sizes.touch(n):
-            return None
-        tasks, count = 1, sizes.extent(size)
+        tasks, count, length = 1, sizes.extent(size), sizes.extent(n)
 
     def body(frame: Frame, task: Any, status: Any) -> None:
         b = frame.b
-        guard = Guard(frame, frame.reads[0], dtype, n, status, task)
+        guard = Guard(frame, frame.reads[0], dtype, frame.number(length), status, task)
         end = b.append_basic_block("end")
         with turns(b, *part(b, task, tasks, frame.number(count))) as i:
             store_item(b, guard.read(i, end), frame.writes[0], i, int64)
@@ -84,33 +83,34 @@ def _move(b: Any, source: Any, place: Any, target: Any, to: Any, dtype: Any) -> 
 def take(node: Node, sizes: Sizes | None = None) -> Step | None:
     """out[a, *j, b] = x[a, idx[*j], b]."""
     x, idx = (v.spec for v in node.inputs)
-    if not has_elements(node) or (sizes is not None and sizes.touch(x.shape)):
+    if not has_elements(node):
         return None
     before, n, after = around(x.shape, node.params["axis"])
     nbytes = after * x.dtype.itemsize
     each = 2.0 + nbytes / 20
     m, cost = idx.size, before * idx.size * each
     tasks = tasks_for(cost, before * m)
+    told = before, n, after, nbytes, m
     if sizes is not None:
-        most = before * class_of(m)  # nothing here is a number of the size at hand
-        m, tasks = sizes.extent(m), tasks_for(most * each, most)
-    rows = before * m
+        most = class_of(before) * class_of(m)  # nothing here is a number of the size at hand
+        tasks = tasks_for(most * (2.0 + class_of(nbytes) / 20), most)
+        told = tuple(map(sizes.extent, told))  # type: ignore[assignment]
 
     def body(frame: Frame, task: Any, status: Any) -> None:
         b = frame.b
         source, indices, target = *frame.reads, frame.writes[0]
-        guard = Guard(frame, indices, idx.dtype, n, status, task)
+        many, along, _, width, count = map(frame.number, told)
+        guard = Guard(frame, indices, idx.dtype, along, status, task)
         end = b.append_basic_block("end")
-        count = frame.number(m)
-        with turns(b, *part(b, task, tasks, frame.number(rows))) as row:
+        with turns(b, *part(b, task, tasks, b.mul(many, count))) as row:
             place = guard.read(row if before == 1 else b.urem(row, count), end)
             if before > 1:
-                place = b.add(b.mul(b.udiv(row, count), i64(n)), place)
+                place = b.add(b.mul(b.udiv(row, count), along), place)
             if after == 1:
                 _move(b, source, place, target, row, x.dtype)
             else:
-                moved = at(b, source, b.mul(place, i64(nbytes)), i8)
-                copy(b, at(b, target, b.mul(row, i64(nbytes)), i8), moved, nbytes)
+                moved = at(b, source, b.mul(place, width), i8)
+                copy(b, at(b, target, b.mul(row, width), i8), moved, width)
         b.branch(end)
         b.position_at_end(end)
 
@@ -127,25 +127,24 @@ def take_along_axis(node: Node, sizes: Sizes | None = None) -> Step | None:
     before, n, after = around(x.shape, axis)
     m, cost = idx.shape[axis], 2.0 * idx.size
     tasks = tasks_for(cost, before * m)
+    told = before, n, after, m
     if sizes is not None:
-        if sizes.touch((n, m, after)):
-            return None
-        most = class_of(before) * m
-        tasks = tasks_for(2.0 * most * after, most)
-        before = sizes.extent(before)
-    rows = before * m
+        most = class_of(before) * class_of(m)
+        tasks = tasks_for(2.0 * most * class_of(after), most)
+        told = tuple(map(sizes.extent, told))  # type: ignore[assignment]
 
     def body(frame: Frame, task: Any, status: Any) -> None:
         b = frame.b
         source, indices, target = *frame.reads, frame.writes[0]
-        guard = Guard(frame, indices, idx.dtype, n, status, task)
+        many, along, beyond, count = map(frame.number, told)
+        guard = Guard(frame, indices, idx.dtype, along, status, task)
         end = b.append_basic_block("end")
-        with turns(b, *part(b, task, tasks, frame.number(rows))) as row:
-            first = b.mul(row if m == 1 else b.udiv(row, i64(m)), i64(n))
-            with turns(b, 0, after) as column:
-                here = b.add(b.mul(row, i64(after)), column)
+        with turns(b, *part(b, task, tasks, b.mul(many, count))) as row:
+            first = b.mul(row if m == 1 else b.udiv(row, count), along)
+            with turns(b, 0, beyond) as column:
+                here = b.add(b.mul(row, beyond), column)
                 place = b.add(first, guard.read(here, end))
-                place = b.add(b.mul(place, i64(after)), column)
+                place = b.add(b.mul(place, beyond), column)
                 _move(b, source, place, target, here, x.dtype)
         b.branch(end)
         b.position_at_end(end)

@@ -182,7 +182,7 @@ def scatter(node: Node, sizes: Sizes | None = None) -> Step | None:
 
     def body(frame: Frame, task: Any, status: Any) -> None:
         b = frame.b
-        guard = Guard(frame, frame.reads[-2], idx.dtype, n, status, task)
+        guard = Guard(frame, frame.reads[-2], idx.dtype, i64(n), status, task)
         end = b.append_basic_block("end")
         length = frame.number(m)
         if status is not None:  # before anything changes: x may lie in the same memory
@@ -235,7 +235,7 @@ def scatter_along_axis(node: Node, sizes: Sizes | None = None) -> Step | None:
 
     def body(frame: Frame, task: Any, status: Any) -> None:
         b = frame.b
-        guard = Guard(frame, frame.reads[-2], idx.dtype, n, status, task)
+        guard = Guard(frame, frame.reads[-2], idx.dtype, i64(n), status, task)
         end = b.append_basic_block("end")
         first, last = part(b, task, tasks, frame.number(rows))
         if status is not None:

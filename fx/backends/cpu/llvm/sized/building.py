@@ -17,7 +17,7 @@ from fx.compiler.memory import Arena, Place, Planner
 from fx.compiler.step import Schedule, Step
 from fx.graph.ir import Graph, Value
 
-_SHAPE = re.compile(r"\(\d+(, \d+)+\)")
+_SHAPE = re.compile(r"(?<=\()\d+(, \d+)*(?=,?\))")
 
 
 class Offsets(Arena):
@@ -140,8 +140,8 @@ class SizedBuilder(Builder):
 
     def _without_sizes(self, shape: re.Match[str]) -> str:
         """A shape in a message, which the code has for all sizes."""
-        numbers = shape[0][1:-1].split(", ")
-        return f"({', '.join('...' if self.sizes.touch(int(n)) else n for n in numbers)})"
+        numbers = shape[0].split(", ")
+        return ", ".join(["..." if self.sizes.touch(int(n)) else n for n in numbers])
 
     def part(self, part: Part, steps: Sequence[Step]) -> None:
         """Note what depends on sizes of a part."""

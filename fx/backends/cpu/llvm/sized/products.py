@@ -117,6 +117,6 @@ def _lying(view: View, itemsize: int) -> Lying:
 def _formulas(sizes: Iterable[int]) -> list[str]:
     found = list(sizes)
     for n in found:
-        if type(n) is Extent and any(not isinstance(a, str) for a in n.atoms):
+        if type(n) is Extent and any(not isinstance(a, str) and a[0] != "+" for a in n.atoms):
             raise NoExtentsError(f"{n}")
     return [repr(n) for n in found]

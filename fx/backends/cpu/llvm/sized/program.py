@@ -23,6 +23,7 @@ from fx.compiler.memory import Arena
 from fx.compiler.schedule import schedule
 from fx.compiler.step import PythonStep, Schedule
 from fx.graph.ir import Graph, constant_value
+from fx.graph.size_formulas import Base
 from fx.tensor import new_tensor
 
 
@@ -132,7 +133,7 @@ class UnlikeError(Exception):
 
 def program_for(
     graph: Graph, other: Graph, primes: Mapping[str, int], others: Mapping[str, int],
-    donated: Sequence[int], name: str | None = None,
+    donated: Sequence[int], bases: Sequence[Base] = (), name: str | None = None,
 ) -> SizedProgram | None:  # fmt: skip
     """The program of a graph whose sizes are primes; None if it needs more than products of sizes.
 
@@ -142,13 +143,14 @@ def program_for(
             number depends on a size in a way that its factors do not tell.
         primes, others: by name.
         donated: positions of inputs whose memory results may take over.
+        bases: what is made of these sizes.
         name: under which it is kept on disk.
 
     Raises:
         UnlikeError: if they are planned otherwise; other primes may not be.
     """
     try:
-        first, second = _sizes_of(primes), _sizes_of(others)
+        first, second = _sizes_of(primes, bases), _sizes_of(others, bases)
         found = schedule(graph, target_for(first), first)
         if any(isinstance(s, PythonStep) for s in found.steps):
             return None
@@ -165,9 +167,9 @@ def program_for(
         return None
 
 
-def _sizes_of(primes: Mapping[str, int]) -> Sizes:
+def _sizes_of(primes: Mapping[str, int], bases: Sequence[Base]) -> Sizes:
     words = constant_value(new_tensor(np.zeros(0, np.int64)))
-    return Sizes({p: n for n, p in primes.items()}, ANY, words)
+    return Sizes({p: n for n, p in primes.items()}, ANY, words, bases)
 
 
 def _shape_of(planned: Schedule, graph: Graph, sizes: Sizes) -> list[Any]:

@@ -8,8 +8,16 @@ from math import prod
 from typing import Any
 
 from fx import limits
+from fx.backends.cpu.llvm.control_steps import scan_of_any_length
 from fx.backends.cpu.llvm.loops.step import LoopStep
-from fx.backends.cpu.llvm.node_steps.calls import random_bits, random_draw, scan
+from fx.backends.cpu.llvm.node_steps.calls import (
+    first,
+    random_bits,
+    random_draw,
+    scan,
+    searchsorted,
+)
+from fx.backends.cpu.llvm.node_steps.extremes import place
 from fx.backends.cpu.llvm.node_steps.indexing import take, take_along_axis, wrap_index
 from fx.backends.cpu.llvm.node_steps.scattering import scatter, scatter_along_axis
 from fx.backends.cpu.llvm.sized.products import product
@@ -21,13 +29,19 @@ from fx.compiler.target import Target
 from fx.graph.ir import Node, Value
 
 _KERNELS: dict[str, Callable[[Node, Sizes], Any]] = {
+    "argmax": place,
+    "argmin": place,
+    "argsort": first,
     "matmul": product,
     "random_bits": random_bits,
     "random_draw": random_draw,
+    "scan": scan_of_any_length,
     "scatter": scatter,
     "scatter_along_axis": scatter_along_axis,
+    "searchsorted": searchsorted,
     "take": take,
     "take_along_axis": take_along_axis,
+    "top_k_indices": first,
     "wrap_index": wrap_index,
     **dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp", "recurrence"), scan),
 }
@@ -86,5 +100,6 @@ def target_for(sizes: Sizes) -> Target:
 def _sized(plan: Plan) -> bool:
     nest = plan.nest
     numbers = [c for form in nest.forms() for c in (form[0], *[c for _, c in form[1]])]
+    numbers += [n for e in nest.exprs if e.kind == "inside" for n in e.data[1:]]
     numbers += [*nest.sizes, *[n for _, n in (*nest.reads, *nest.writes)], nest.share]
     return not is_known(*numbers, plan.tasks, plan.scratch, *(nest.ragged or ()))
