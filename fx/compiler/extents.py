@@ -24,7 +24,7 @@ import numpy as np
 from fx.compiler.maps import Form
 from fx.compiler.nest import Nest, form_of, with_form
 from fx.dtypes import FLOATING, int64
-from fx.graph.size_formulas import Base, largest_prime, value_of
+from fx.graph.size_formulas import Base, value_of
 
 PLAIN = 64  # numbers up to it are what they are
 LEAST = 2  # no size that is known when code runs is smaller
@@ -165,24 +165,26 @@ class Sizes:
         primes: names, by the primes that stand for them.
         plain: numbers up to it may be what they are, or a factor of an extent.
         words: the array that kernels of compiled graphs find the sizes in, in the order of names.
-        bases: what is made of sizes, each told by its largest prime.
+        bases: what is made of sizes, with a large prime of its own in each.
+        ends: how large the sizes are at the most, by name, for who divides work.
     """
 
     def __init__(
         self, primes: Mapping[int, str], plain: int = PLAIN, words: Any = None,
-        bases: Sequence[Base] = (),
+        bases: Sequence[Base] = (), ends: Mapping[str, int] | None = None,
     ) -> None:  # fmt: skip
         self.plain, self.words = plain, words
+        self.ends = ends or {name: 1 << 2 * size_class(p) for p, name in primes.items()}
         self.places = {name: i for i, name in enumerate(primes.values())}
-        self._told: dict[int, tuple[int, Any]] = {p: (p, name) for p, name in primes.items()}
+        self._told: dict[int, Any] = dict(primes)
         given = {name: p for p, name in primes.items()}
         for base in bases:
             value = value_of(base, given)
-            if value > 1:
+            if value >= LEAST:
                 name, factor, constant = base
                 made = _atom("+", Extent(factor * given[name], factor, (name,)), constant)
-                self._told[largest_prime(value)] = value, made.atoms[0]
-        values = [value for value, _ in self._told.values()]
+                self._told[value] = made.atoms[0]
+        values = list(self._told)
         several = range(1, len(primes) + 1)
         self.counts = [n for k in several for n in _products_of(values, k)]
         self._inverses = {n for k in several for n in _products_of(list(primes), k)}
@@ -196,15 +198,17 @@ class Sizes:
         if type(n) is Extent:
             return n
         left, atoms = abs(n), []
-        for prime, (value, atom) in self._told.items():
-            while left and left % prime == 0:
-                if left % value:
-                    raise NoExtentsError(f"{n}")
+        for value, atom in self._told.items():
+            while left and left % value == 0:
                 left //= value
                 atoms.append(atom)
         if left > self.plain:
             raise NoExtentsError(f"{n}")
         return Extent(n, left if n > 0 else -left, atoms) if atoms else n
+
+    def most(self, n: int) -> int:
+        """How large a number is at the most, which is no number of the sizes at hand."""
+        return _at(self.extent(n), self.ends)
 
     def touch(self, data: Any) -> bool:
         """Whether there is one among plain data."""
@@ -247,6 +251,20 @@ class Sizes:
             found = self.extent(int(value))
             return None if is_known(found) else found
         return None
+
+
+def _at(n: int, sizes: Mapping[str, int]) -> int:
+    """An extent at some sizes."""
+    if type(n) is not Extent:
+        return n
+    found = n.factor
+    for atom in n.atoms:
+        if isinstance(atom, str):
+            found *= sizes[atom]
+        else:
+            operator, x, y = atom
+            found *= _APPLY[operator](_at(x, sizes), _at(y, sizes))
+    return found
 
 
 def _products_of(values: Sequence[int], count: int) -> list[int]:

@@ -79,13 +79,16 @@ class Formulas:
 
     def look_for_bases(self, columns: Sequence[tuple[int, ...]]) -> None:
         """Take what is no product, but is made of one size, for further sizes."""
-        found: dict[Base, None] = {}
+        found: list[tuple[Base, tuple[int, ...]]] = []
         for column in dict.fromkeys(columns):
             if self.of(column) is None and (base := self._base(column)) is not None:
-                found[base] = None
-        self.bases = list(found)[:_BASES]
-        self._products = _products(self._sizes, self.bases)
-        self._known.clear()
+                found.append((base, column))
+        found.sort(key=lambda known: (abs(known[0][1]), abs(known[0][2])))
+        for base, column in found:  # the simple ones explain most of the others
+            if len(self.bases) < _BASES and self.of(column) is None:
+                self.bases.append(base)
+                self._products = _products(self._sizes, self.bases)
+                self._known.clear()
 
     def _base(self, column: tuple[int, ...]) -> Base | None:
         fits = []

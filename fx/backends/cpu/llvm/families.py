@@ -114,8 +114,7 @@ class _Form:
         classes = tuple([size_class(n) for n in sizes.values()])
         kind = family, classes
         if kind not in self._programs:
-            middles = {name: _middle(k, family.most(name)) for name, k in zip(sizes, classes)}
-            self._programs[kind] = _program(family, graph, middles, donated)
+            self._programs[kind] = _program(family, graph, dict(zip(sizes, classes)), donated)
         program = self._programs[kind]
         return None if program is None else program.at(sizes, constants, family.axes)
 
@@ -166,15 +165,16 @@ def _middle(size_class: int, most: int | None) -> int:
 
 
 def _program(
-    family: Family, graph: Graph, sizes: dict[str, int], donated: Sequence[int]
+    family: Family, graph: Graph, classes: dict[str, int], donated: Sequence[int]
 ) -> SizedProgram | None:
     """The program of a class, planned for the middle of it: whichever size was met first."""
-    for bases in (bases_of(list(sizes), family.bases), family.bases):
-        try:
-            return _planned(family, graph, sizes, donated, bases)
-        except _NoPrimes:
-            continue  # where the last index is a prime of its own there are few below a length
-    return None
+    bases = family.bases
+    if any(node.primitive.name == "flip" for node in graph.nodes):
+        bases = bases_of(list(classes), bases)  # where the last is the first
+    try:
+        return _planned(family, graph, classes, donated, bases)
+    except _NoPrimes:
+        return None
 
 
 class _NoPrimes(Exception):
@@ -182,12 +182,15 @@ class _NoPrimes(Exception):
 
 
 def _planned(
-    family: Family, graph: Graph, sizes: dict[str, int], donated: Sequence[int],
+    family: Family, graph: Graph, classes: dict[str, int], donated: Sequence[int],
     bases: Sequence[Base],
 ) -> SizedProgram | None:  # fmt: skip
     from fx.backends.cpu.llvm.sized import UnlikeError, program_for, stored_program
 
-    primes = primes_for(sizes, family.plain(), bases, {name: family.most(name) for name in sizes})
+    lengths = {name: family.most(name) for name in classes}
+    middles = {name: _middle(k, lengths[name]) for name, k in classes.items()}
+    ends = {name: 1 << 2 * k for name, k in classes.items()}
+    primes = primes_for(middles, family.plain(), bases, lengths)
 
     def another() -> dict[str, int]:
         try:
@@ -210,7 +213,7 @@ def _planned(
                 return found
         for _ in range(_TRIES):
             try:
-                return program_for(*graphs[-2:], *given[-2:], donated, bases, name)
+                return program_for(*graphs[-2:], *given[-2:], donated, (bases, ends), name)
             except UnlikeError:  # a choice of the plan lies between the two
                 given.append(another())
                 graphs.append(family.at(graph, given[-1]))

@@ -22,7 +22,6 @@ from fx.backends.cpu.llvm.ir import (
 from fx.backends.cpu.llvm.node_steps.kernel import (
     SpecialStep,
     around,
-    class_of,
     has_elements,
     rows_and_columns,
     tasks_for,
@@ -59,7 +58,7 @@ def place(node: Node, sizes: Sizes | None = None) -> Step | None:
     block = 4 * lanes_for(dtype)
     tasks = tasks_for(cost, max(before, -(-after // block)))
     if sizes is not None:
-        tasks = tasks_for(cost / x.size * class_of(x.size), class_of(before))
+        tasks = tasks_for(cost / x.size * sizes.most(x.size), sizes.most(before))
         before, n, after = map(sizes.extent, (before, n, after))
     in_row = after == 1 and is_known(n)
 

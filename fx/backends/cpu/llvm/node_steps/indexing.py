@@ -10,7 +10,6 @@ from fx.backends.cpu.llvm.node_steps.checked import CheckedStep, Guard, in_range
 from fx.backends.cpu.llvm.node_steps.kernel import (
     SpecialStep,
     around,
-    class_of,
     has_elements,
     tasks_for,
 )
@@ -92,8 +91,8 @@ def take(node: Node, sizes: Sizes | None = None) -> Step | None:
     tasks = tasks_for(cost, before * m)
     told = before, n, after, nbytes, m
     if sizes is not None:
-        most = class_of(before) * class_of(m)  # nothing here is a number of the size at hand
-        tasks = tasks_for(most * (2.0 + class_of(nbytes) / 20), most)
+        most = sizes.most(before * m)
+        tasks = tasks_for(most * (2.0 + sizes.most(nbytes) / 20), most)
         told = tuple(map(sizes.extent, told))  # type: ignore[assignment]
 
     def body(frame: Frame, task: Any, status: Any) -> None:
@@ -129,8 +128,8 @@ def take_along_axis(node: Node, sizes: Sizes | None = None) -> Step | None:
     tasks = tasks_for(cost, before * m)
     told = before, n, after, m
     if sizes is not None:
-        most = class_of(before) * class_of(m)
-        tasks = tasks_for(2.0 * most * class_of(after), most)
+        most = sizes.most(before * m)
+        tasks = tasks_for(2.0 * most * sizes.most(after), most)
         told = tuple(map(sizes.extent, told))  # type: ignore[assignment]
 
     def body(frame: Frame, task: Any, status: Any) -> None:

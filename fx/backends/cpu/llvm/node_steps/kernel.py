@@ -8,7 +8,7 @@ from typing import Any
 
 from fx import limits
 from fx.backends.cpu.llvm.ir import Frame, i64, part
-from fx.compiler.extents import Sizes, size_class
+from fx.compiler.extents import Sizes
 from fx.compiler.step import Step
 from fx.graph.ir import Node, Value
 
@@ -74,11 +74,6 @@ def has_elements(node: Node) -> bool:
 def tasks_for(cost: float, pieces: int) -> int:
     """How many tasks some independent pieces make."""
     return max(1, min(pieces, int(cost / limits.TASK)))
-
-
-def class_of(n: int) -> int:
-    """The end of the class of sizes that one is in: tasks that go by it are those of its class."""
-    return 1 << 2 * size_class(n)
 
 
 def rows_and_columns(

@@ -24,7 +24,7 @@ from fx.backends.cpu.llvm.ir import (
 )
 from fx.backends.cpu.llvm.node_steps.checked import Guard
 from fx.backends.cpu.llvm.node_steps.indexing import checked_step, named
-from fx.backends.cpu.llvm.node_steps.kernel import around, class_of, has_elements, tasks_for
+from fx.backends.cpu.llvm.node_steps.kernel import around, has_elements, tasks_for
 from fx.backends.cpu.llvm.vecmath import arithmetic
 from fx.backends.cpu.llvm.vecmath.casts import load_convert, rounded, store_convert, term
 from fx.compiler.extents import Sizes
@@ -169,7 +169,7 @@ def scatter(node: Node, sizes: Sizes | None = None) -> Step | None:
         return None
     before, n, after = around(x.shape, node.params["axis"])
     m, lanes = idx.size, lanes_for(x.dtype)
-    count = m if sizes is None else class_of(m)
+    count = m if sizes is None else sizes.most(m)
     cost = before * count * after * (2.0 / min(after, 8)) + x.nbytes / 20
     if sizes is not None:
         m = sizes.extent(m)
@@ -227,7 +227,7 @@ def scatter_along_axis(node: Node, sizes: Sizes | None = None) -> Step | None:
     if sizes is not None:
         if sizes.touch((n, m, after)) or in_wide(node):
             return None
-        tasks = tasks_for(cost / before * class_of(before), class_of(before))
+        tasks = tasks_for(cost / before * sizes.most(before), sizes.most(before))
         rows = sizes.extent(before)
     more = _memory(node, -(-before // tasks) * n, after)
     if more.get("scratch", 0) > limits.SCATTER_SCRATCH:

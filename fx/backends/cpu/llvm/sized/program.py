@@ -133,7 +133,8 @@ class UnlikeError(Exception):
 
 def program_for(
     graph: Graph, other: Graph, primes: Mapping[str, int], others: Mapping[str, int],
-    donated: Sequence[int], bases: Sequence[Base] = (), name: str | None = None,
+    donated: Sequence[int], made: tuple[Sequence[Base], Mapping[str, int] | None] = ((), None),
+    name: str | None = None,
 ) -> SizedProgram | None:  # fmt: skip
     """The program of a graph whose sizes are primes; None if it needs more than products of sizes.
 
@@ -143,14 +144,14 @@ def program_for(
             number depends on a size in a way that its factors do not tell.
         primes, others: by name.
         donated: positions of inputs whose memory results may take over.
-        bases: what is made of these sizes.
+        made: what is made of these sizes, and how large they are at the most.
         name: under which it is kept on disk.
 
     Raises:
         UnlikeError: if they are planned otherwise; other primes may not be.
     """
     try:
-        first, second = _sizes_of(primes, bases), _sizes_of(others, bases)
+        first, second = _sizes_of(primes, *made), _sizes_of(others, *made)
         found = schedule(graph, target_for(first), first)
         if any(isinstance(s, PythonStep) for s in found.steps):
             return None
@@ -167,9 +168,11 @@ def program_for(
         return None
 
 
-def _sizes_of(primes: Mapping[str, int], bases: Sequence[Base]) -> Sizes:
+def _sizes_of(
+    primes: Mapping[str, int], bases: Sequence[Base], ends: Mapping[str, int] | None
+) -> Sizes:
     words = constant_value(new_tensor(np.zeros(0, np.int64)))
-    return Sizes({p: n for n, p in primes.items()}, ANY, words, bases)
+    return Sizes({p: n for n, p in primes.items()}, ANY, words, bases, ends)
 
 
 def _shape_of(planned: Schedule, graph: Graph, sizes: Sizes) -> list[Any]:
