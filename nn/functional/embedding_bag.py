@@ -100,6 +100,9 @@ def embedding_bag(
                 f"input, {idx.shape}"
             )
         rows = rows * shape_prims.reshaped(factors, (*idx._shape, 1))
+    if idx.ndim == 2 and padding_idx is None:  # no bag is empty, or all are
+        total, n = _of_rows(rows, mode), idx._shape[1]
+        return total / n if mode == "mean" and n else total
     ones = creation.full(shape=(*idx._shape, 1), value=1, dtype=rows.dtype, device=idx.device.name)
     nothing = -inf if mode == "max" else 0
     if padding_idx is not None:
@@ -127,9 +130,7 @@ def embedding_bag(
 
 def _of_rows(rows: Tensor, mode: str) -> Tensor:
     """(bags, n, features) to (bags, features)."""
-    if mode != "max":
-        return reduction.sum(rows, axes=(1,), keepdims=False)
-    if not rows._shape[1]:
+    if mode != "max" or not rows._shape[1]:
         return reduction.sum(rows, axes=(1,), keepdims=False)
     best = reduction.argmax(compare.stop_gradient(rows), axis=1, keepdims=True)
     out = indexing.take_along_axis(rows, best, axis=1)
