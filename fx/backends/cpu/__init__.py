@@ -72,8 +72,8 @@ FORMULAS = {
 }
 # those that LAPACK's plans are for
 FACTORS = frozenset(
-    """cholesky det eig eigh eigvals eigvalsh inv lu matrix_exp order_of pinv qr slogdet solve svd
-    svdvals triangular_solve""".split()  # noqa: SIM905
+    """cholesky det eig eigh eigvals eigvalsh inv lu lu_solve matrix_exp order_of pinv qr slogdet
+    solve svd svdvals triangular_solve""".split()  # noqa: SIM905
 )
 _MAKERS = {name: file for file, names in FORMULAS.items() for name in names.split()}
 _FILES = {name: file for file, names in KERNELS.items() for name in names.split()}

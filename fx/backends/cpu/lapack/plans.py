@@ -145,9 +145,32 @@ def triangular_solve(
 def lu(a: Any) -> Plan:
     """a (*B, m, n) -> factors, pivots, order, info."""
     (m, n), char = a.shape[-2:], a.dtype.char
+    size = _up(n)
+    vectors = 2 * (size + 1) * (size + 1) + size + 2
+    found = None
+    if m == n:
+        words = (read(0), *map(write, range(4)), n)
+        found = _in_lanes(a, "lu", words, vectors, n * n / 2 + n**3 / 30, "factored")
+    if found is not None:
+        return found
     words = (read(0), *map(write, range(4)), m, n, *_work("getrf", char))
     price = 500 + m * n * min(m, n) * 0.8 * _flops(char)
     return Plan("lu", char, prod(a.shape[:-2]), price, words, _bytes(a, m * n))
+
+
+def lu_solve(a: Any, order: Any, b: Any, *, transposed: bool) -> Plan:
+    """a (*B, n, n), order (*B, n), b (*B, n, k) -> x as b."""
+    (n, k), char = b.shape[-2:], a.dtype.char
+    words = (read(0), read(1), read(2), write(0), n, k, transposed)
+    if k <= _MOST_IN_LANES:
+        vectors = _up(n) * (_up(n) + _up(k))
+        price = n * n / 2 + n * _up(k) * (n / 20 + 0.5)
+        found = _in_lanes(a, "lu_solve", words, vectors, price, "factored")
+        if found is not None:
+            return found
+    price = 500 + 2 * n * n * k * _flops(char)
+    words = (*words, *_work("trsm", char))
+    return Plan("lu_solve", char, prod(a.shape[:-2]), price, words, _bytes(a, n * k))
 
 
 def order_of(pivots: Any, *, size: int) -> Plan:
@@ -355,6 +378,7 @@ PLANS: dict[str, Callable[..., Plan]] = {
     "det": det,
     "inv": inv,
     "lu": lu,
+    "lu_solve": lu_solve,
     "order_of": order_of,
     "slogdet": slogdet,
     "solve": solve,

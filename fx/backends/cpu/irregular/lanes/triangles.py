@@ -18,7 +18,15 @@ from fx.backends.cpu.irregular.lanes.memory import (
     unpacked,
     up,
 )
-from fx.backends.cpu.irregular.lanes.vectors import any_of, read, root, spread, write
+from fx.backends.cpu.irregular.lanes.vectors import (
+    any_of,
+    pick,
+    read,
+    root,
+    spread,
+    total_of,
+    write,
+)
 from fx.backends.cpu.irregular.language import ARRAY, INT, INT32S, inline, offset
 from fx.backends.cpu.irregular.lapack import own_part
 
@@ -176,6 +184,52 @@ def divided_one(low, row, column, x, x_row, size, unit):
                 write(target, read(target) / read(offset(corner, r * (row + column))))
 
 
+@inline
+def divided_in_memory(a, x, n, most, forward, by_rows, unit, spot):
+    """Single columns x (most, n) behind a division by triangles a (most, n, n), n >= ``lanes(a)``.
+
+    Lanes are elements of a row here: each element is used once, and bringing it elsewhere would be
+    all the work. ``by_rows``: row i of memory is equation i; else what unknown i takes from others.
+    Each step is done for all ``most`` before the next one, which waits for it.
+    """
+    w, none = lanes(a), spread(a, 0.0)
+    for i in range(w):
+        spot[i] = i
+    numbers, before = read(spot), forward == by_rows
+    for step in range(n):
+        i = step if forward else n - 1 - step
+        count = i if before else n - 1 - i  # columns: those before i or behind it
+        rest = count % w
+        begin, edge = rest if before else i + 1, 0 if before else n - w
+        mask = numbers < spread(a, rest) if before else numbers >= spread(a, w - rest)
+        for m in range(most):
+            row, own = offset(a, (m * n + i) * n), offset(x, m * n)
+            if by_rows:
+                total = none
+                for k in range(begin, begin + count - rest, w):
+                    total = total + read(offset(row, k)) * read(offset(own, k))
+                if rest:
+                    product = read(offset(row, edge)) * read(offset(own, edge))
+                    total = total + pick(mask, product, none)
+                own[i] -= total_of(total)
+                if not unit:
+                    own[i] /= row[i]
+            else:
+                if not unit:
+                    own[i] /= row[i]
+                value = spread(a, own[i])
+                for k in range(begin, begin + count - rest, w):
+                    place = offset(own, k)
+                    write(place, read(place) - read(offset(row, k)) * value)
+                if rest:
+                    place = offset(own, edge)
+                    old = read(place)
+                    write(place, pick(mask, old - read(offset(row, edge)) * value, old))
+
+
+_LONG = 32  # rows of matrices that are read once, where they lie, for a single right side
+
+
 # fmt: off
 def triangular_solve(
     begin, end, a: ARRAY, b: ARRAY, out: ARRAY, rows: INT, columns: INT, left: INT, lower: INT,
@@ -193,15 +247,22 @@ def triangular_solve(
         row, column = column, row
     if not left:  # (x op(a))' = op(a)' x'
         row, column, x_row, x_column = column, row, x_column, x_row
-    forward = (lower != 0) == ((transposed != 0) == (left == 0))
+    by_rows = (transposed != 0) == (left == 0)
+    forward = (lower != 0) == by_rows
     low, y = s, x
     if not forward:  # from the last row on
         low, y = offset(s, (size - 1) * (row + column)), offset(x, (size - 1) * x_row)
         row, column, x_row = -row, -column, -x_row
     for t in range(begin, end):
         first = t * w
-        packed_part(a, s, first, count, n, n, size, size, LOWER if lower else UPPER)
+        if sides == 1 and n >= _LONG:
+            most, own = min(w, count - first), offset(out, first * n)
+            for i in range(most * n):
+                own[i] = b[first * n + i]
+            divided_in_memory(offset(a, first * n * n), own, n, most, forward, by_rows, unit, s)
+            continue
         packed(b, x, first, count, rows, columns, high, long)
+        packed_part(a, s, first, count, n, n, size, size, LOWER if lower else UPPER)
         if wide == 1:
             divided_one(low, row, column, y, x_row, size, unit)
         else:
