@@ -213,3 +213,17 @@ def test_a_solve_by_singular_factors_is_nan(count):
             b = fx.ones((count, 3, k), dtype=fx.float64)
             found = lu_solve(factors, order, b, transposed=transposed).numpy()
             assert np.isnan(found[1]).all() and np.isfinite(np.delete(found, 1, 0)).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 7, 17, 64])
+def test_the_gradient_of_cholesky_in_lanes_is_that_of_each_matrix(dtype, n):
+    a, ct = positive((21, n, n), dtype), numbers((21, n, n), dtype, 1)
+    ct[4, 0, n - 1] += n > 1  # what lies above the diagonal counts for nothing
+
+    def slopes(a, ct):
+        return fx.grad(lambda a: (fx.linalg.cholesky(a) * ct).sum())(a)
+
+    found = slopes(*map(fx.asarray, (a, ct))).numpy()
+    close(found, one_by_one(slopes, a, ct), dtype, 20)
+    close(found, fx.jit(slopes)(*map(fx.asarray, (a, ct))).numpy(), dtype, 20)

@@ -44,7 +44,7 @@ KERNELS = {
     "counting": "bincount counts_between",
     "classes": "nll nll_grad multilabel_margin multilabel_margin_grad",
     "index": "wrap_index take take_along_axis scatter scatter_along_axis one_hot",
-    "lapack.eager": "verified",
+    "lapack.eager": "cholesky_pulled verified",
     "matmul": "matmul linear",
     "philox": "random_bits derive with_lane next_key",
     "pool": "max_pool window_sum window_sum_transpose",

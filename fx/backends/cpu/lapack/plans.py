@@ -123,6 +123,14 @@ def cholesky(a: Any) -> Plan:
     return Plan("cholesky", char, prod(a.shape[:-2]), 300 + n**3 / 3 * _flops(char), words)
 
 
+def cholesky_pulled(a: Any, b: Any) -> Plan | None:
+    """Factors a and cotangents b (*B, n, n) -> as a; None where no lanes do it."""
+    n = a.shape[-1]
+    words = (read(0), read(1), write(0), n)
+    vectors, price = 3 * _up(n) * _up(n), n * n + n**3 / 12
+    return _in_lanes(a, "cholesky_pulled", words, vectors, price, "triangles")
+
+
 def triangular_solve(
     a: Any, b: Any, *, left: bool, lower: bool, transposed: bool, unit: bool
 ) -> Plan:

@@ -227,6 +227,54 @@ def divided_in_memory(a, x, n, most, forward, by_rows, unit, spot):
                     write(place, pick(mask, old - read(offset(row, edge)) * value, old))
 
 
+# fmt: off
+def cholesky_pulled(
+    begin, end, a: ARRAY, b: ARRAY, out: ARRAY, n: INT, count: INT, work: ARRAY, room: INT,
+    chunk: INT,
+):
+    # fmt: on
+    """The cotangents of matrices from factors ``a``, lower ones, and cotangents ``b`` of these.
+
+    With P the lower triangle of A' B, its diagonal halved, and T = A^-T P A^-1 that is the lower
+    triangle of T + T', its diagonal halved. A task is a vector's worth of the ``count`` pairs.
+    """
+    s = own_part(work, begin, room, chunk)
+    w, size = lanes(s), up(n)
+    row, none, half = size * w, spread(s, 0.0), spread(s, 0.5)
+    x, y = offset(s, size * row), offset(s, 2 * size * row)
+    corner, last = (size - 1) * (row + w), size - 1
+    for t in range(begin, end):
+        first = t * w
+        packed_part(a, s, first, count, n, n, size, size, LOWER)
+        packed(b, x, first, count, n, n, size, size)
+        for i in range(size):
+            for j in range(i + 1, up(i + 1)):
+                write(offset(s, i * row + j * w), none)
+            for j in range(size):
+                write(offset(y, i * row + j * w), none)
+        for i in range(0, size, 4):  # y = -P
+            own = offset(s, i * (row + w))
+            for j in range(0, i + 1, 4):
+                place, other = offset(y, i * row + j * w), offset(x, i * row + j * w)
+                _tile(place, row, w, own, w, row, other, row, w, size - i)
+        for i in range(size):
+            place = offset(y, i * (row + w))
+            write(place, read(place) * half)
+            for j in range(i + 1, up(i + 1)):
+                write(offset(y, i * row + j * w), none)
+        low = offset(s, corner)
+        divided(low, -w, -row, offset(y, last * row), -row, w, size, size, False)
+        divided(low, -w, -row, offset(y, last * w), -w, row, size, size, False)
+        for i in range(n):
+            for j in range(i):
+                place, other = offset(y, i * row + j * w), offset(y, j * row + i * w)
+                write(place, none - (read(place) + read(other)))
+                write(other, none)
+            place = offset(y, i * (row + w))
+            write(place, none - read(place))
+        unpacked(y, out, first, count, n, n, size)
+
+
 _LONG = 32  # rows of matrices that are read once, where they lie, for a single right side
 
 
