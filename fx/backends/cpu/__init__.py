@@ -43,7 +43,7 @@ KERNELS = {
         stop_gradient conj part complex""",
     "counting": "bincount counts_between",
     "classes": "nll nll_grad multilabel_margin multilabel_margin_grad",
-    "index": "wrap_index take take_along_axis scatter scatter_along_axis one_hot",
+    "index": "bags wrap_index take take_along_axis scatter scatter_along_axis one_hot",
     "lapack.eager": "cholesky_pulled verified",
     "matmul": "matmul linear",
     "philox": "random_bits derive with_lane next_key",
