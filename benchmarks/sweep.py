@@ -201,6 +201,13 @@ FUNCTIONS: dict[str, tuple[Function, int]] = {
             x.reshape(1, 10, -1), n), 1)
         for n in (2, 3)
     },
+    "F.max_pool1d of 3, step 1": (lambda m, x: m.nn.functional.max_pool1d(
+        x.reshape(1, 10, -1), 3, 1), 1),
+    "F.embedding_bag, sum": (lambda m, x: m.nn.functional.embedding_bag(
+        _classes(m, x).reshape(-1, 10), x.reshape(-1, 10), mode="sum"), 1),
+    "trapezoid": (lambda m, x: m.trapezoid(x), 1),
+    "addr": (lambda m, x, y: m.addr(_square(x), *[v[: _square(x).shape[0]] for v in (x, y)]), 2),
+    "linspace": (lambda m, x: x + m.linspace(0, 1, x.shape[0]), 1),
 }  # fmt: skip
 
 

@@ -81,8 +81,9 @@ class Primitive:
             "" for nothing; or ``(**params) -> name``.
         torch_name: PyTorch's name of its backward node, without ``Backward0``.
         forward: ``(needs, *primals, **params) -> (outs, pullback)``: results and pullback together,
-            for a primitive with several results whose ``vjp`` would compute them once more; the
-            transforms use it in place of ``vjp`` where nobody will differentiate the pullback.
+            for a primitive of one or two arguments and several results whose ``vjp`` would compute
+            them once more; it is used in place of ``vjp`` where nobody will differentiate the
+            pullback.
         kind: what an element of the result is made of, one of ``KINDS``.
         weight: operations an element: about how many instructions a vector of results takes.
         commutative: whether f(x, y) has the bits of f(y, x).
@@ -147,6 +148,8 @@ class Primitive:
             if type(x) is not Tensor or type(x._a) is not ndarray:
                 return self._dispatch(args, params)
             recorded = x._node is not None
+            if recorded and self.forward is not None and modes.record0:
+                return tape.record_forward(self, args, params)
             try:
                 array = self.cpu(x._a, **params)
             except Exception as error:
@@ -159,6 +162,8 @@ class Primitive:
             if type(a) is not ndarray or type(b) is not ndarray:
                 return self._dispatch(args, params)
             recorded = x._node is not None or y._node is not None
+            if recorded and self.forward is not None and modes.record0:
+                return tape.record_forward(self, args, params)
             try:
                 if self.cpu_of_many is None or a.size < MANY:
                     array = self.cpu(a, b, **params)

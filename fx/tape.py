@@ -172,13 +172,14 @@ def _forward(level: int, primitive: Any, args: Any, values: Any, params: dict[st
     pullback = bare
     if level & 1:  # as above: of the recorded tensors, if the backward pass is recorded
 
-        def pullback(cts: Any) -> Any:
+        def pullback(cts: Any, *saved: Any) -> Any:
             if level <= modes.barrier or level == modes.silent:
-                return bare(cts)
-            return primitive.vjp(parents, *args, **params)(cts)
+                return bare(cts, *saved)
+            return primitive.vjp(parents, *args, **params)(cts, *saved)
 
     node = _node(primitive, pullback, parents, level)
     node.specs = tuple([o.spec for o in outs])
+    node.saved = tuple([(i, outs[i]) for i in primitive.saves])
     return tuple([_select_traced(level, o, node, i) for i, o in enumerate(outs)])
 
 
@@ -278,8 +279,32 @@ def record_multiple(
     """The same for a primitive with several outputs."""
     parents = (args[0]._node,) if len(args) == 1 else tuple([x._node for x in args])
     pullback = primitive.vjp(parents, *args, **params)
-    if pullback is None:
-        return outs
+    return outs if pullback is None else _noted(primitive, pullback, parents, outs)
+
+
+def record_forward(
+    primitive: Any, args: tuple[Any, ...], params: dict[str, Any]
+) -> tuple[Tensor, ...]:
+    """Run and record on the level-0 tape a primitive that keeps more than its results.
+
+    Only a backward pass that is recorded itself goes by the rule that has all from ``args``.
+    """
+    parents = tuple([x._node for x in args])
+    outs, bare = primitive.forward(parents, *[new_tensor(x._a) for x in args], **params)
+    whole = primitive.vjp(parents, *args, **params)
+    if whole is None:
+        return outs  # type: ignore[no-any-return]
+
+    def pullback(cts: Any, *saved: Any) -> Any:
+        return (whole if modes.record0 else bare)(cts, *saved)
+
+    return _noted(primitive, pullback, parents, outs)
+
+
+def _noted(
+    primitive: Any, pullback: Any, parents: tuple[Any, ...], outs: tuple[Tensor, ...]
+) -> tuple[Tensor, ...]:
+    """Give several results their node."""
     node = _node(primitive, pullback, parents, 0)
     if primitive.saves:
         node.saved = tuple([(i, new_tensor(outs[i]._a)) for i in primitive.saves])

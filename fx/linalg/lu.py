@@ -11,10 +11,10 @@ from fx.errors import DTypeError
 from fx.linalg.operands import matrices, square
 from fx.linalg.solving import right_sides, together
 from fx.prims.creation import counted
-from fx.prims.linalg.lu import back_in_place, order_of, resized, rows
 from fx.prims.linalg.lu import lu as factored
+from fx.prims.linalg.lu import lu_solve as by_factors
+from fx.prims.linalg.lu import order_of, resized
 from fx.prims.linalg.stacks import conjugate, identity_like, triangle
-from fx.prims.linalg.triangular import triangular_solve
 from fx.prims.linalg.verified import verified
 from fx.prims.linear import swap_last
 from fx.tensor import Tensor
@@ -166,15 +166,8 @@ def lu_solve(
     order = shape_prims.stretched(order, (*a._shape[:-2], a._shape[-1]))
     if not left:  # y A = x is A^T y^T = x^T
         b = swap_last(b)
-    transposed = adjoint == left
     a = conjugate(a) if adjoint else a
-    how = {"left": True, "transposed": transposed}
-    if not transposed:
-        y = triangular_solve(a, rows(b, order), lower=True, unit=True, **how)
-        y = triangular_solve(a, y, lower=False, unit=False, **how)
-    else:
-        y = triangular_solve(a, b, lower=False, unit=False, **how)
-        y = back_in_place(triangular_solve(a, y, lower=True, unit=True, **how), order)
+    y = by_factors(a, order, b, transposed=adjoint == left)
     return y if left else swap_last(y)
 
 

@@ -10,6 +10,7 @@ from fx.dtypes import int64
 from fx.errors import ShapeError
 from fx.primitive import define
 from fx.prims.axes import check_ordered
+from fx.prims.fused import fuse
 from fx.prims.indexing import scatter_along_axis, take_along_axis, zeros
 from fx.prims.sampling import Sample
 from fx.prims.windows import (
@@ -85,6 +86,10 @@ max_pool = define(  # values, and their places in the flattened spatial axes
     batch=samples_batch(lambda: max_pool),
     sample=_max_pool_sample,
 )  # fmt: skip
+
+
+# the maxima alone
+max_pool_values = fuse("max_pool_values", reference=lambda x, **params: max_pool(x, **params)[0])
 
 
 # window_sum and its transpose -------------------------------------------------------------------

@@ -15,6 +15,7 @@ from fx.dtypes import INTEGRAL, int64
 from fx.errors import DTypeError, ShapeError
 from fx.nn.functional.sparse import embedding
 from fx.ops.operands import argument, cast, iota
+from fx.prims.fused import fuse
 from fx.tensor import Tensor
 
 
@@ -86,6 +87,11 @@ def embedding_bag(
             f"got an input of shape {idx.shape} and offsets "
             f"{None if offsets is None else getattr(offsets, 'shape', offsets)}"
         )
+    plain = padding_idx is None and per_sample_weights is None and mode != "max"
+    plain = plain and max_norm is None and not scale_grad_by_freq
+    if idx.ndim == 2 and plain and argument("embedding_bag", weight).ndim == 2:
+        total = _sums(argument("embedding_bag", weight), cast(idx, int64))
+        return total / idx._shape[1] if mode == "mean" and idx._shape[1] else total
     rows = embedding(idx, weight, None, max_norm, norm_type, scale_grad_by_freq)
     if per_sample_weights is not None:
         if mode != "sum":
@@ -125,11 +131,30 @@ def embedding_bag(
     return compare.where(counts == 0, creation.constant_like(0, total), total)
 
 
+def _bag_sums(weight: Tensor, idx: Tensor) -> Tensor:
+    return reduction.sum(embedding(idx, weight), axes=(1,), keepdims=False)
+
+
+def _bag_sums_vjp(needs: Any, weight: Tensor, idx: Tensor) -> Any:
+    table, shape = weight._shape, idx._shape
+
+    def pullback(ct: Tensor) -> tuple[Any, ...]:
+        spread = shape_prims.stretched(
+            shape_prims.reshaped(ct, (shape[0], 1, table[1])), (*shape, table[1])
+        )
+        into = indexing.zeros(ct, table)
+        return indexing.scattered(into, idx, spread, 0, "add"), None
+
+    return pullback
+
+
+# of weight (rows, features), idx (bags, n), int64 -> (bags, features)
+_sums = fuse("bags", reference=_bag_sums, vjp=_bag_sums_vjp, torch_name="EmbeddingBag")
+
+
 def _of_rows(rows: Tensor, mode: str) -> Tensor:
     """(bags, n, features) to (bags, features)."""
-    if mode != "max":
-        return reduction.sum(rows, axes=(1,), keepdims=False)
-    if not rows._shape[1]:
+    if mode != "max" or not rows._shape[1]:
         return reduction.sum(rows, axes=(1,), keepdims=False)
     best = reduction.argmax(compare.stop_gradient(rows), axis=1, keepdims=True)
     out = indexing.take_along_axis(rows, best, axis=1)

@@ -57,7 +57,7 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: Any = Non
     if modes.autocast is not None and not half:
         x = cast_to(float32, x)
     if not widths or min(widths) >= 0:
-        return ops.pad(x, pairs, mode)
+        return ops.with_own(x, pairs, mode)
     cuts = [(min(a, 0), min(b, 0)) for a, b in pairs]
     longer = [(max(a, 0), max(b, 0)) for a, b in pairs]
     if mode == "circular":  # what was cut off does not come back from the other end

@@ -111,9 +111,10 @@ def _max_pool(
     window, strides, steps, pads, _ = _plan(
         name, x.shape, key(kernel_size), key(stride), key(padding), key(dilation), ceil_mode
     )
-    values, indices = pool_prims.max_pool(
-        x, window=window, stride=strides, padding=pads, dilation=steps
-    )
+    how = {"window": window, "stride": strides, "padding": pads, "dilation": steps}
+    if rank == 1 and not return_indices and type(x) is Tensor and x._node is None:
+        return unbatched(pool_prims.max_pool_values(x, **how), single)  # nobody asks for places
+    values, indices = pool_prims.max_pool(x, **how)
     values = unbatched(values, single)
     return (values, unbatched(indices, single)) if return_indices else values
 

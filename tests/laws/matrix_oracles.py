@@ -85,6 +85,13 @@ def lu(a):
     return u, pivots, order, np.int32(0)
 
 
+@each_matrix
+def lu_solve(a, order, b, *, transposed):
+    whole = np.empty_like(a)
+    whole[order] = (np.tril(a, -1) + np.eye(len(a))) @ np.triu(a)
+    return np.linalg.solve(whole.T if transposed else whole, b)
+
+
 def order_of(pivots, *, size):
     order = np.broadcast_to(np.arange(size), (*pivots.shape[:-1], size)).copy()
     for at in np.ndindex(pivots.shape[:-1]):
@@ -241,6 +248,7 @@ MATRICES = {
     "det": np.linalg.det,
     "inv": lambda a: (np.linalg.inv(a), np.zeros(a.shape[:-2], np.int32)),
     "lu": lu,
+    "lu_solve": lu_solve,
     "order_of": order_of,
     "slogdet": lambda a: tuple(np.linalg.slogdet(a)),
     "solve": lambda a, b: (np.linalg.solve(a, b), np.zeros(a.shape[:-2], np.int32)),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import fx
+from fx.prims.linalg.lu import lu, lu_solve
 from fx.prims.linalg.triangular import triangular_solve
 from tests.linalg.peers import close, numbers, positive
 
@@ -58,7 +59,7 @@ def test_determinants_are_those_of_lapack(dtype, n):
 @pytest.mark.parametrize("lower", [False, True])
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("left", [False, True])
-@pytest.mark.parametrize("n, k", [(3, 1), (4, 4), (6, 5), (17, 2)])
+@pytest.mark.parametrize("n, k", [(3, 1), (4, 4), (6, 5), (17, 2), (32, 1), (41, 1), (64, 1)])
 def test_triangular_solves_are_those_of_lapack(dtype, lower, transposed, left, n, k):
     a = positive((40, n, n), dtype) / n
     b = numbers((40, n, k) if left else (40, k, n), dtype, 1)
@@ -79,6 +80,9 @@ def test_a_matrix_has_the_same_bits_in_every_company(n):
         lambda a, b: fx.linalg.solve_ex(a, b).result,
         lambda a, b: fx.linalg.det(a),
         lambda a, b: fx.linalg.solve_triangular(a, b, upper=False),
+        lambda a, b: fx.linalg.solve_triangular(a, b[..., :1], upper=False),
+        lambda a, b: fx.linalg.lu_factor_ex(a).LU,
+        lambda a, b: fx.linalg.lu_solve(*fx.linalg.lu_factor_ex(a)[:2], b),
     ):
         whole = function(fx.asarray(a), fx.asarray(b)).numpy()
         part = function(fx.asarray(a[11:28]), fx.asarray(b[11:28])).numpy()
@@ -168,3 +172,58 @@ def test_the_other_triangle_of_a_solve_is_not_read(dtype, n, sides):
             )
             back = whole @ got.numpy() if left else got.numpy() @ whole
             np.testing.assert_allclose(back, right, atol=1e-4 if dtype == "float32" else 1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [1, 2, 5, 8, 17, 33, 64])
+def test_factors_and_exchanges_are_those_of_lapack(dtype, n):
+    a = numbers((40, n, n), dtype)
+    for wrap in (lambda f: f, fx.jit):
+        found, *places = wrap(lu)(fx.asarray(a))
+        ones = [lu(fx.asarray(one)) for one in a]
+        for i, place in enumerate(places, 1):  # pivots, the order, info
+            assert np.array_equal(place.numpy(), np.stack([one[i].numpy() for one in ones]))
+        close(found, np.stack([one[0].numpy() for one in ones]), dtype, 200)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("n, k", [(1, 1), (3, 1), (4, 3), (17, 1), (17, 9), (64, 2), (5, 70)])
+def test_solves_by_factors_have_the_bits_of_solves(dtype, transposed, n, k):
+    a, b = numbers((40, n, n), dtype), numbers((40, n, k), dtype, 1)
+    factors, _, order, _ = lu(fx.asarray(a))
+    solve = partial(lu_solve, transposed=transposed)
+    for wrap in (lambda f: f, fx.jit):
+        found = wrap(solve)(factors, order, fx.asarray(b)).numpy()
+        exact = a.swapaxes(1, 2) if transposed else a
+        apart = np.abs(exact.astype(float) @ found - b).max((1, 2))
+        assert (apart < 50 * n * np.finfo(dtype).eps * np.abs(found).max((1, 2))).all()
+        if not transposed and k <= 64:
+            assert np.array_equal(found, fx.linalg.solve(fx.asarray(a), fx.asarray(b)).numpy())
+
+
+@pytest.mark.parametrize("count", [2, 40])
+def test_a_solve_by_singular_factors_is_nan(count):
+    a = positive((count, 3, 3), "float64")
+    a[1, :, 1] = 0.0
+    factors, _, order, info = lu(fx.asarray(a))
+    assert info.tolist() == [2 if i == 1 else 0 for i in range(count)]
+    for transposed in (False, True):
+        for k in (1, 3):
+            b = fx.ones((count, 3, k), dtype=fx.float64)
+            found = lu_solve(factors, order, b, transposed=transposed).numpy()
+            assert np.isnan(found[1]).all() and np.isfinite(np.delete(found, 1, 0)).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 7, 17, 64])
+def test_the_gradient_of_cholesky_in_lanes_is_that_of_each_matrix(dtype, n):
+    a, ct = positive((21, n, n), dtype), numbers((21, n, n), dtype, 1)
+    ct[4, 0, n - 1] += n > 1  # what lies above the diagonal counts for nothing
+
+    def slopes(a, ct):
+        return fx.grad(lambda a: (fx.linalg.cholesky(a) * ct).sum())(a)
+
+    found = slopes(*map(fx.asarray, (a, ct))).numpy()
+    close(found, one_by_one(slopes, a, ct), dtype, 20)
+    close(found, fx.jit(slopes)(*map(fx.asarray, (a, ct))).numpy(), dtype, 20)

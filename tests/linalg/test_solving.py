@@ -184,3 +184,25 @@ def test_the_gradient_of_determinants_of_nothing():
     x = fx.zeros(3, 0, 0, requires_grad=True)
     fx.linalg.det(x).sum().backward()
     assert x.grad.shape == (3, 0, 0)
+
+
+def test_the_gradient_of_a_solve_keeps_its_factors():
+    a, b = fx.asarray(positive((12, 5, 5), "float64")), fx.asarray(numbers((12, 5, 2), "float64"))
+    loss = lambda a, b: (fx.linalg.solve(a, b) ** 3).sum()
+    graph = str(fx.make_graph(fx.grad(loss, (0, 1)))(a, b))
+    assert graph.count("= lu(") == 1 and graph.count("lu_solve(") == 2 and "= solve(" not in graph
+
+
+@pytest.mark.parametrize("shape, k", [((4, 4), 2), ((12, 5, 5), 1), ((40, 16, 16), 3)])
+def test_a_recorded_solve_differentiates_twice_on_the_tape(shape, k):
+    a, b = positive(shape, "float64") / shape[-1], numbers((*shape[:-1], k), "float64", 1)
+
+    def slopes(m):
+        x, y = (m.tensor(v, requires_grad=True) for v in (a, b))
+        loss = (m.linalg.solve(x, y) ** 3).sum()
+        first = m.autograd.grad(loss, (x, y), create_graph=True)
+        second = m.autograd.grad((first[0] ** 2).sum() + (first[1] ** 3).sum(), (x, y))
+        return [v.detach().numpy() for v in (*first, *second)]
+
+    for found, want in zip(slopes(face), slopes(torch), strict=True):
+        np.testing.assert_allclose(found, want, rtol=1e-8, atol=1e-10)

@@ -168,3 +168,19 @@ def test_adaptive_pooling_refuses():
         F.adaptive_max_pool2d(fx.ones((1, 1, 4, 4)), (1, 2, 3))
     with pytest.raises(ShapeError, match="expected spatial sizes of at least 1"):
         F.adaptive_max_pool1d(fx.ones((1, 1, 0)), 2)
+
+
+@pytest.mark.parametrize("window, padding, dilation", [(2, 0, 1), (3, 1, 1), (5, 2, 3), (4, 2, 2)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_maxima_without_places_are_those_with_places(window, padding, dilation, dtype):
+    x = np.random.default_rng(window).normal(size=(2, 3, 40_000)).astype(dtype)
+    x[0, 0, [0, 7, 39_999]], x[1, 1, 4:20] = np.nan, -np.inf
+    options = {"stride": 1, "padding": padding, "dilation": dilation}
+    given = fx.asarray(x)
+    want = F.max_pool1d(given, window, return_indices=True, **options)[0].numpy()
+    for seen in (given, given.requires_grad_()):  # what is recorded needs the places
+        found = F.max_pool1d(seen, window, **options).detach().numpy()
+        assert np.array_equal(found, want, equal_nan=True)
+    assert np.array_equal(F.max_pool1d(fx.asarray(x[1]), window, **options).numpy(), want[1])
+    peer = torch.nn.functional.max_pool1d(torch.tensor(x[1:]), window, **options).numpy()
+    assert np.array_equal(want[1:], peer)

@@ -43,11 +43,11 @@ KERNELS = {
         stop_gradient conj part complex""",
     "counting": "bincount counts_between",
     "classes": "nll nll_grad multilabel_margin multilabel_margin_grad",
-    "index": "wrap_index take take_along_axis scatter scatter_along_axis one_hot",
-    "lapack.eager": "verified",
+    "index": "bags wrap_index take take_along_axis scatter scatter_along_axis one_hot",
+    "lapack.eager": "cholesky_pulled verified",
     "matmul": "matmul linear",
     "philox": "random_bits derive with_lane next_key",
-    "pool": "max_pool window_sum window_sum_transpose",
+    "pool": "max_pool max_pool_values window_sum window_sum_transpose",
     "reduction": "sum prod max min any all argmax argmin logsumexp softmax log_softmax",
     "resampling": "resample spread sample sample_grad",
     "scipy_linalg": """
@@ -72,8 +72,8 @@ FORMULAS = {
 }
 # those that LAPACK's plans are for
 FACTORS = frozenset(
-    """cholesky det eig eigh eigvals eigvalsh inv lu matrix_exp order_of pinv qr slogdet solve svd
-    svdvals triangular_solve""".split()  # noqa: SIM905
+    """cholesky det eig eigh eigvals eigvalsh inv lu lu_solve matrix_exp order_of pinv qr slogdet
+    solve svd svdvals triangular_solve""".split()  # noqa: SIM905
 )
 _MAKERS = {name: file for file, names in FORMULAS.items() for name in names.split()}
 _FILES = {name: file for file, names in KERNELS.items() for name in names.split()}

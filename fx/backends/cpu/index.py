@@ -73,6 +73,23 @@ def take(x: np.ndarray, idx: np.ndarray, *, axis: int) -> np.ndarray:
     return np.asarray(x.take(idx, axis))
 
 
+def bags(table: np.ndarray, idx: np.ndarray) -> np.ndarray | None:
+    """The sums of the rows of table (rows, width) that bags idx (bags, n) name: (bags, width).
+
+    None where an index is out of range, or no kernel does it.
+    """
+    (rows, width), (count, n) = table.shape, idx.shape
+    if not (rows and width and idx.size) or table.dtype.char not in "fd":
+        return None
+    if not any_size.available():
+        return None
+    out, bad = any_size.empty([table, count, width]), _NONE.copy()
+    chunk = any_size.chunk_of(count, 2.0 * n * (1 + width / 8))
+    words = [count, chunk, _dense(table), _dense(_integers(idx)), out, rows, n, width, bad]
+    any_size.kernel("bags", "sum", table.dtype.char)(words)
+    return None if bad.item() >= 0 else out
+
+
 @_located
 def scatter(
     x: np.ndarray, idx: np.ndarray, updates: np.ndarray, *, axis: int, mode: str

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fx import limits
-from fx.backends.cpu import blas
+from fx.backends.cpu import blas, elementwise
 from fx.backends.cpu._arrays import HALVES, widen
 from fx.backends.cpu.formulas import dense
 
@@ -128,7 +128,7 @@ def _product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     n = y.shape[-1]
     if k == 1:
         with np.errstate(all="ignore"):
-            out = np.multiply(x, y)  # (*B, m, n): 3 to 4 times faster than BLAS
+            out = _outer(x, y)  # (*B, m, n): 3 to 4 times faster than BLAS
     elif x.dtype.kind in "iu" and y.dtype.kind in "iu" and m * n * k >= limits.EINSUM_FROM:
         out = np.einsum("...ik,...kj->...ij", x, y)
     elif x.ndim > 2 and x.ndim >= y.ndim and _is_one(y) and x.flags.c_contiguous:
@@ -142,6 +142,9 @@ def _product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     else:
         out = product(x, y)
     return out if out.flags.c_contiguous else np.ascontiguousarray(out)
+
+
+_outer = elementwise.of_many("multiply")
 
 
 def _is_one(x: np.ndarray) -> bool:

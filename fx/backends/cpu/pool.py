@@ -55,6 +55,36 @@ def max_pool(
     return (values.view(dtype) if dtype.kind == "b" else narrowed(values, dtype)), indices
 
 
+def max_pool_values(
+    x: np.ndarray, *, window: Ints, stride: Ints, padding: Pairs, dilation: Ints
+) -> np.ndarray | None:
+    """The maxima of ``max_pool`` alone, over one dimension in steps of 1: x (N, C, S); else None.
+
+    A pass over memory for each element of a window but one.
+    """
+    if x.ndim != 3 or stride != (1,) or not 2 <= window[0] <= _FEW or x.dtype.char not in "fd":
+        return None
+    (n,), (k,), ((low, high),), (step,) = x.shape[2:], window, padding, dilation
+    size = n + low + high - (k - 1) * step
+    if x.size * k < limits.POOL_FROM or size < 1 or max(low, high) >= min(size, n):
+        return None
+    out = any_size.empty([x, *x.shape[:2], size])
+    if low or high:
+        out.fill(-np.inf)
+        first = 0
+    else:
+        np.maximum(x[..., :size], x[..., step : step + size], out=out)
+        first = 2
+    for tap in range(first, k):
+        at = tap * step - low  # the first output's element
+        begin, end = max(0, -at), min(size, n - at)
+        np.maximum(out[..., begin:end], x[..., begin + at : end + at], out=out[..., begin:end])
+    return out
+
+
+_FEW = 16  # elements of a window
+
+
 @sliding
 def window_sum(
     x: np.ndarray, *, window: Ints, stride: Ints, padding: Pairs, dilation: Ints

@@ -353,10 +353,16 @@ def _both_ways(start: Any, stop: Any, step: Any, num: int, dtype: Any) -> np.nda
     """The numbers of ``linspace``, from both ends to the middle."""
     half = num // 2
     out = np.empty(num, dtype)
-    gaps = step * np.arange(num - half, dtype=np.float64)
-    out[:half] = start + gaps[:half]
-    out[: half - 1 : -1] = stop - gaps
+    line = np.arange(min(_BLOCK, num - half), dtype=np.float64)
+    for first in range(0, num - half, _BLOCK):
+        gaps = step * (line[: num - half - first] + first)
+        behind = first + len(gaps)
+        out[first : min(behind, half)] = (start + gaps)[: half - first]
+        out[num - behind : num - first] = (stop - gaps)[::-1]
     return out
+
+
+_BLOCK = 1 << 14  # numbers, which stay in the cache until they are rounded
 
 
 def logspace(

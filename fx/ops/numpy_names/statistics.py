@@ -102,7 +102,9 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
         >>> fx.trapezoid(fx.tensor([1.0, 2.0, 3.0]))
         tensor(4.)
     """
-    return counting.strips("trapezoid", y, x, None if x is not None else dx, axis).sum(axis)
+    if x is not None:
+        return counting.strips("trapezoid", y, x, None, axis).sum(axis)
+    return counting.even_strips("trapezoid", y, dx, axis)
 
 
 # covariances ------------------------------------------------------------------------------------

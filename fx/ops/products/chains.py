@@ -10,6 +10,7 @@ from fx.ops.autocasting import in_half
 from fx.ops.axes import integer
 from fx.ops.convert import as_tensor
 from fx.ops.operands import argument, cast, public
+from fx.ops.pointwise.composed import addcmul
 from fx.tensor import Tensor
 
 
@@ -22,8 +23,11 @@ def _weighed(x: Any, beta: Any, product: Tensor, alpha: Any) -> Tensor:
 
 def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * x + alpha * (the outer product of two vectors)."""
-    a, b = argument("addr", vec1), argument("addr", vec2)
-    return _weighed(argument("addr", x), beta, a[:, None] * b, alpha)
+    x, a, b = (argument("addr", one) for one in (x, vec1, vec2))
+    a = a[:, None]
+    if beta == 1 and x._dtype == a._dtype == b._dtype:
+        return addcmul(x, a, b, value=alpha)
+    return _weighed(x, beta, a * b, alpha)
 
 
 @in_half

@@ -352,6 +352,17 @@ def strips(name: str, y: Any, x: Any, dx: Any, dim: int) -> Tensor:
     return middle * x.diff(dim=at - y.ndim if x.ndim < y.ndim else at)
 
 
+def even_strips(name: str, y: Any, dx: Any, dim: int) -> Tensor:
+    """The area of all strips of a width."""
+    y = floating(name, y)
+    at = normal_axis(name, dim, y._shape)
+    n = y._shape[at]
+    if n < 2:
+        return strips(name, y, None, dx, at).sum(at)
+    ends = y.select(at, 0) + y.select(at, n - 1)
+    return (along(y, at, 1, n - 1).sum(at) + ends / 2) * dx
+
+
 def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """The area under ``y`` along an axis by the trapezoidal rule.
 
@@ -359,7 +370,9 @@ def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Tensor
         y: the heights.
         x: their places, (n,) or of the shape of ``y``; a distance of ``dx`` (1) unless told.
     """
-    return strips("trapezoid", y, x, dx, dim).sum(dim)
+    if x is not None:
+        return strips("trapezoid", y, x, dx, dim).sum(dim)
+    return even_strips("trapezoid", y, 1 if dx is None else dx, dim)
 
 
 trapz = trapezoid

@@ -57,6 +57,15 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0
         raise ValueError(f"pad: mode must be one of {', '.join(_MODES)}, got {mode!r}")
     if mode == "constant":
         return with_constant(x, widths, constant_values)
+    return with_own(x, widths, mode)
+
+
+def with_own(x: Tensor, widths: list[tuple[int, int]], mode: str) -> Tensor:
+    """``x`` with borders of its own elements, a pair (before, after) of plain ints an axis.
+
+    Raises:
+        ShapeError: if a width is negative, or reaches beyond the axis.
+    """
     for axis, (before, after) in enumerate(widths):
         if before < 0 or after < 0:
             raise ShapeError(f"pad: widths must not be negative with mode={mode!r}, got {widths}")
@@ -293,4 +302,4 @@ def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Tensor:
     return x
 
 
-__all__ = public(globals(), but=("with_constant",))
+__all__ = public(globals(), but=("with_constant", "with_own"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fx.prims.factors as factors
 from fx.dtypes import int32
 from fx.primitive import define
+from fx.prims.fused import fuse
 from fx.prims.linalg.stacks import (
     adjoint,
     conjugate,
@@ -38,14 +39,18 @@ def _jvp(primals, tangents):
     return (factor, info), (matmul(factor, triangle(inner, diagonal=0.5)), None)
 
 
-def _vjp(needs, a):
-    def pullback(cts, factor):
-        inner = triangle(matmul(swap_last(factor), cts[0]), diagonal=0.5)
-        inner = _solve(factor, inner, left=True, transposed=True)
-        inner = _solve(conjugate(factor), inner, left=False)
-        return (triangle(inner + adjoint(inner), diagonal=0.5),)
+def _pulled(factor, ct):
+    inner = triangle(matmul(swap_last(factor), ct), diagonal=0.5)
+    inner = _solve(factor, inner, left=True, transposed=True)
+    inner = _solve(conjugate(factor), inner, left=False)
+    return triangle(inner + adjoint(inner), diagonal=0.5)
 
-    return pullback
+
+pulled = fuse("cholesky_pulled", reference=_pulled)  # the cotangent of the matrix
+
+
+def _vjp(needs, a):
+    return lambda cts, factor: (pulled(factor, cts[0]),)
 
 
 # a (*B, n, n) -> L (*B, n, n) with a = L L^H, info (*B): the order of the first leading minor that

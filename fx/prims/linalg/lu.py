@@ -10,8 +10,10 @@ from fx.dtypes import int32, int64
 from fx.errors import ShapeError
 from fx.primitive import NOT_DIFFERENTIABLE, define
 from fx.prims.creation import constant_like
+from fx.prims.families import same_dtype
 from fx.prims.indexing import take_along_axis
 from fx.prims.linalg.stacks import (
+    as_columns,
     identity_like,
     in_float32,
     matrices,
@@ -124,6 +126,101 @@ lu = define(
     batch=stacked(lambda: lu),
     sample=_sample,
     formula=in_float32(lambda: lu),
+)  # fmt: skip
+
+
+# solves by the factors -------------------------------------------------------------------------
+
+
+def _lu_solve_spec(a, order, b, *, transposed):
+    same_dtype("lu_solve", a, b)
+    matrices("lu_solve", a)
+    if b.ndim < 2 or a.shape[:-1] != b.shape[:-1]:
+        raise ShapeError(
+            f"lu_solve: factors {a.shape} and right sides {b.shape} do not fit; "
+            f"expected right sides {(*a.shape[:-1], 'k')}"
+        )
+    if order.shape != a.shape[:-1] or order.dtype != int64:
+        raise ShapeError(
+            f"lu_solve: {order!r} are no orders of the rows of {a.shape}; give int64 {a.shape[:-1]}"
+        )
+    return b
+
+
+def _by_low(a, x):
+    """L' x."""
+    return x + matmul(swap_last(triangle(a, diagonal=0.0)), x)
+
+
+def _by_high(a, x):
+    """U x."""
+    return matmul(triangle(a, lower=False), x)
+
+
+def _lu_solve_jvp(primals, tangents, *, transposed):
+    a, order, b = primals
+    da, _, db = tangents
+    x = lu_solve(a, order, b, transposed=transposed)
+    if da is not None:
+        low, high = triangle(da, diagonal=0.0), triangle(da, lower=False)
+        if transposed:  # U' z = b, L' w = z, and of w the rows are those of x in the order
+            w = rows(x, order)
+            more = matmul(swap_last(high), _by_low(a, w))
+            more = more + matmul(swap_last(triangle(a, lower=False)), matmul(swap_last(low), w))
+        else:  # L z = P b, U x = z
+            more = matmul(high, x)
+            more = more + matmul(triangle(a, diagonal=0.0), more) + matmul(low, _by_high(a, x))
+            more = back_in_place(more, order)
+        db = -more if db is None else db - more
+    return x, lu_solve(a, order, db, transposed=transposed)
+
+
+def _lu_solve_vjp(needs, a, order, b, *, transposed):
+    need_a, _, need_b = (need is not None for need in needs)
+
+    def pullback(ct, x):
+        back = lu_solve(a, order, ct, transposed=not transposed)
+        da = None
+        if need_a:
+            if transposed:
+                w = rows(x, order)
+                low, high = matmul(w, swap_last(_by_high(a, back))), (_by_low(a, w), back)
+            else:
+                g = rows(back, order)
+                low, high = matmul(g, swap_last(_by_high(a, x))), (_by_low(a, g), x)
+            da = triangle(low, diagonal=0.0)
+            da = -(da + triangle(matmul(high[0], swap_last(high[1])), lower=False))
+        return da, None, back if need_b else None
+
+    return pullback
+
+
+def _lu_solve_batch(level, args, dims, *, transposed):
+    a, order, b = args
+    if dims[:2] == (None, None) and a.ndim == 2:
+        return as_columns(lambda b: lu_solve(a, order, b, transposed=transposed), b, dims[2])
+    return stacked(lambda: lu_solve)(level, args, dims, transposed=transposed)
+
+
+def _lu_solve_sample(d):
+    lead, n = stack_shape(d), d.integer(1, 4)
+    count = int(np.prod(lead))
+    order = [np.argsort(d.floats((n,)), -1) for _ in range(count)]
+    order = np.reshape(np.array(order, np.int64), (*lead, n))
+    b = d.floats((*lead, n, d.integer(1, 3)))
+    return Sample([well_conditioned(d, lead, n), order, b], {"transposed": d.flag()})
+
+
+# factors a (*B, n, n) and the order (*B, n) of rows, as lu gives them of A (*B, n, n), b (*B, n, k)
+# -> x with A x = b, or A' x = b if transposed, which does not conjugate; NaN where A is singular
+lu_solve = define(
+    "lu_solve", weight=60, spec=_lu_solve_spec, saves=(0,), torch_name="LinalgLuSolve",
+    jvp=_lu_solve_jvp,
+    vjp=_lu_solve_vjp,
+    sharding=factors.einsum("...__,..._,..._N->..._N", (2,)),
+    batch=_lu_solve_batch,
+    sample=_lu_solve_sample,
+    formula=in_float32(lambda: lu_solve),
 )  # fmt: skip
 
 

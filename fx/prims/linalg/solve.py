@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import fx.prims.factors as factors
-import fx.prims.shape as shape_prims
 from fx.dtypes import int32
 from fx.errors import ShapeError
 from fx.primitive import define
-from fx.prims.families import same_dtype, to_front
+from fx.prims.families import same_dtype
+from fx.prims.linalg.lu import lu, lu_solve
 from fx.prims.linalg.stacks import (
+    as_columns,
     in_float32,
     matrices,
     stack_shape,
@@ -45,20 +46,41 @@ def _solve_vjp(needs, a, b):
 
     def pullback(cts, x):
         back, _ = solve(swap_last(a), cts[0])
-        return -matmul(back, swap_last(x)) if need_a else None, back if need_b else None
+        return _minus_outer(back, x) if need_a else None, back if need_b else None
 
     return pullback
+
+
+def _minus_outer(back, x):
+    return matmul(-back, swap_last(x))
+
+
+def _solve_forward(needs, a, b):
+    """With the factors kept, so that the pullback does not find them again."""
+    need_a, need_b = (need is not None for need in needs)
+    kept, _, order, info = lu(a)
+    x = lu_solve(kept, order, b, transposed=False)
+
+    def pullback(cts, x):
+        back = lu_solve(kept, order, cts[0], transposed=True)
+        return _minus_outer(back, x) if need_a else None, back if need_b else None
+
+    return (x, info), pullback
 
 
 def _solve_batch(level, args, dims):
     a, b = args
     if dims[0] is not None or a.ndim > 2 or b.ndim != 3:
         return stacked(lambda: solve)(level, args, dims)
-    b = to_front(b, dims[1])  # (lanes, n, k): the lanes are more columns of one system
-    lanes, n, k = b.shape
-    b = shape_prims.reshaped(shape_prims.transposed(b, (1, 0, 2)), (n, lanes * k))
-    x, info = solve(a, b)
-    return (shape_prims.reshaped(x, (n, lanes, k)), info), (1, None)
+    found = []
+
+    def columns(b):
+        x, info = solve(a, b)
+        found.append(info)
+        return x
+
+    x, dim = as_columns(columns, b, dims[1])
+    return (x, *found), (dim, None)
 
 
 def _solve_sample(d):
@@ -72,6 +94,7 @@ solve = define(
     "solve", weight=60, multiple=True, spec=_solve_spec, saves=(0,), torch_name="LinalgSolveEx",
     jvp=_solve_jvp,
     vjp=_solve_vjp,
+    forward=_solve_forward,
     sharding=factors.einsum("...__,..._N->..._N,...", (1,)),
     batch=_solve_batch,
     sample=_solve_sample,

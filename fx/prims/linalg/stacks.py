@@ -65,6 +65,14 @@ def stacked(get: Callable[[], Primitive]) -> Callable[..., Any]:
     return batch
 
 
+def as_columns(solve: Callable[[Tensor], Tensor], b: Tensor, dim: int) -> tuple[Tensor, int]:
+    """The batching rule of one system for lanes of right sides: lanes are more columns."""
+    b = to_front(b, dim)  # (lanes, n, k)
+    lanes, n, k = b.shape
+    b = shape_prims.reshaped(shape_prims.transposed(b, (1, 0, 2)), (n, lanes * k))
+    return shape_prims.reshaped(solve(b), (n, lanes, k)), 1
+
+
 def in_float32(get: Callable[[], Primitive]) -> Callable[..., Any]:
     """The formula for narrow floats, of which compilers have no code: float32 and back."""
 

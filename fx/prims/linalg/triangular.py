@@ -8,6 +8,7 @@ from fx.errors import ShapeError
 from fx.primitive import define
 from fx.prims.families import same_dtype, to_front
 from fx.prims.linalg.stacks import (
+    as_columns,
     in_float32,
     matrices,
     stack_shape,
@@ -62,9 +63,9 @@ def _vjp(needs, a, b, *, left, lower, transposed, unit):
         back = triangular_solve(a, ct, left=left, lower=lower, transposed=not transposed, unit=unit)
         da = None
         if need_a:
-            factors = (back, swap_last(x)) if left else (swap_last(x), back)
-            full = matmul(*factors)
-            da = -_part(swap_last(full) if transposed else full, lower, unit)
+            minus = -back
+            full = matmul(minus, swap_last(x)) if left else matmul(swap_last(x), minus)
+            da = _part(swap_last(full) if transposed else full, lower, unit)
         return da, back if need_b else None
 
     return pullback
@@ -74,16 +75,12 @@ def _batch(level, args, dims, *, left, **how):
     a, b = args
     if dims[0] is not None or a.ndim > 2 or b.ndim != 3:
         return stacked(lambda: triangular_solve)(level, args, dims, left=left, **how)
-    b = to_front(b, dims[1])  # (lanes, n, k): the lanes are more columns, or rows, of one system
-    lanes, m, k = b.shape
     if left:
-        b = shape_prims.reshaped(shape_prims.transposed(b, (1, 0, 2)), (m, lanes * k))
-    else:
-        b = shape_prims.reshaped(b, (lanes * m, k))
-    x = triangular_solve(a, b, left=left, **how)
-    if left:
-        return shape_prims.reshaped(x, (m, lanes, k)), 1
-    return shape_prims.reshaped(x, (lanes, m, k)), 0
+        return as_columns(lambda b: triangular_solve(a, b, left=left, **how), b, dims[1])
+    b = to_front(b, dims[1])  # (lanes, m, n): the lanes are more rows of one system
+    lanes, m, n = b.shape
+    x = triangular_solve(a, shape_prims.reshaped(b, (lanes * m, n)), left=left, **how)
+    return shape_prims.reshaped(x, (lanes, m, n)), 0
 
 
 def _sample(d):

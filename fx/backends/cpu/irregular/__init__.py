@@ -13,7 +13,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-_LANES = frozenset(("elimination", "reflections", "singular", "symmetric", "triangles"))
+_LANES = frozenset(("elimination", "factored", "reflections", "singular", "symmetric", "triangles"))
 GROUPS = _LANES | frozenset(
     (
         "distances", "functions", "histogram", "lapack", "margins", "order", "planes",

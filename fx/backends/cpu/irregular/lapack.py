@@ -147,6 +147,44 @@ def lu(
 
 
 # fmt: off
+def lu_solve(
+    begin, end, a: ARRAY, order: INT64S, b: ARRAY, out: ARRAY, n: INT, k: INT, transposed: INT,
+    trsm: INT, threads: INT64S, work: ARRAY, room: INT, chunk: INT,
+):
+    # fmt: on
+    """x (n, k) with A x = b, or A' x = b: ``a`` and ``order`` are those that ``lu`` gives of A.
+
+    NaN where U has a 0 on its diagonal, and of rows that the order lacks. A task is a pair of
+    matrices.
+    """
+    own, one = own_part(work, begin, room, chunk), like(a, 1.0)  # (n, k)
+    enter(threads)
+    for t in range(begin, end):
+        factors, rows = offset(a, t * n * n), offset(order, t * n)
+        x, y = offset(b, t * n * k), offset(out, t * n * k)
+        for i in range(n):
+            at = i if transposed else rows[i]
+            for j in range(k):
+                own[i * k + j] = x[at * k + j] if 0 <= at < n else like(a, nan)
+        for half in range(2):
+            unit = half == (transposed != 0)  # L
+            call(trsm, (
+                _R, _U if unit else _L, _T if transposed else _N, 85 if unit else _N, k, n, one,
+                factors, max(n, 1), own, max(k, 1),
+            ))
+        for i in range(n):
+            if factors[i * n + i] == 0:
+                _fill(own, n * k, like(a, nan))
+        _fill(y, n * k, like(a, nan))
+        for i in range(n):
+            at = rows[i] if transposed else i
+            if 0 <= at < n:
+                for j in range(k):
+                    y[at * k + j] = own[i * k + j]
+    leave(threads)
+
+
+# fmt: off
 def solve(
     begin, end, a: ARRAY, b: ARRAY, out: ARRAY, info: INT32S, n: INT, k: INT, gesv: INT,
     threads: INT64S, work: ARRAY, room: INT, chunk: INT,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fx.backends.cpu._arrays import HALVES, contiguous
-from fx.backends.cpu.lapack import door
+from fx.backends.cpu.lapack import door, plans
 from fx.backends.cpu.lapack.plans import PLANS, Plan
 from fx.backends.cpu.llvm import any_size
 from fx.backends.cpu.llvm.failures import UNSOLVED, failed
@@ -80,6 +80,21 @@ def _running(plan: Plan, outs: Any) -> Runner:
         return tuple(made) if multiple else made[0]
 
     return runner
+
+
+def cholesky_pulled(factor: np.ndarray, ct: np.ndarray) -> np.ndarray | None:
+    """The pullback of a Cholesky factor in one go; None where it is several steps."""
+    if factor.dtype.char not in "fd" or ct.dtype != factor.dtype or not factor.size:
+        return None
+    run = _pulled(factor.shape, factor.dtype)
+    return None if run is None else run([contiguous(factor), contiguous(ct)])
+
+
+@lru_cache(1024)
+def _pulled(shape: tuple[int, ...], dtype: np.dtype) -> Runner | None:
+    spec = TensorSpec(shape, dtype)
+    plan = plans.cholesky_pulled(spec, spec)
+    return None if plan is None else _running(plan, spec)
 
 
 def _is(word: Any, kind: str) -> bool:

@@ -123,6 +123,14 @@ def cholesky(a: Any) -> Plan:
     return Plan("cholesky", char, prod(a.shape[:-2]), 300 + n**3 / 3 * _flops(char), words)
 
 
+def cholesky_pulled(a: Any, b: Any) -> Plan | None:
+    """Factors a and cotangents b (*B, n, n) -> as a; None where no lanes do it."""
+    n = a.shape[-1]
+    words = (read(0), read(1), write(0), n)
+    vectors, price = 3 * _up(n) * _up(n), n * n + n**3 / 12
+    return _in_lanes(a, "cholesky_pulled", words, vectors, price, "triangles")
+
+
 def triangular_solve(
     a: Any, b: Any, *, left: bool, lower: bool, transposed: bool, unit: bool
 ) -> Plan:
@@ -145,9 +153,32 @@ def triangular_solve(
 def lu(a: Any) -> Plan:
     """a (*B, m, n) -> factors, pivots, order, info."""
     (m, n), char = a.shape[-2:], a.dtype.char
+    size = _up(n)
+    vectors = 2 * (size + 1) * (size + 1) + size + 2
+    found = None
+    if m == n:
+        words = (read(0), *map(write, range(4)), n)
+        found = _in_lanes(a, "lu", words, vectors, n * n / 2 + n**3 / 30, "factored")
+    if found is not None:
+        return found
     words = (read(0), *map(write, range(4)), m, n, *_work("getrf", char))
     price = 500 + m * n * min(m, n) * 0.8 * _flops(char)
     return Plan("lu", char, prod(a.shape[:-2]), price, words, _bytes(a, m * n))
+
+
+def lu_solve(a: Any, order: Any, b: Any, *, transposed: bool) -> Plan:
+    """a (*B, n, n), order (*B, n), b (*B, n, k) -> x as b."""
+    (n, k), char = b.shape[-2:], a.dtype.char
+    words = (read(0), read(1), read(2), write(0), n, k, transposed)
+    if k <= _MOST_IN_LANES:
+        vectors = _up(n) * (_up(n) + _up(k))
+        price = n * n / 2 + n * _up(k) * (n / 20 + 0.5)
+        found = _in_lanes(a, "lu_solve", words, vectors, price, "factored")
+        if found is not None:
+            return found
+    price = 500 + 2 * n * n * k * _flops(char)
+    words = (*words, *_work("trsm", char))
+    return Plan("lu_solve", char, prod(a.shape[:-2]), price, words, _bytes(a, n * k))
 
 
 def order_of(pivots: Any, *, size: int) -> Plan:
@@ -355,6 +386,7 @@ PLANS: dict[str, Callable[..., Plan]] = {
     "det": det,
     "inv": inv,
     "lu": lu,
+    "lu_solve": lu_solve,
     "order_of": order_of,
     "slogdet": slogdet,
     "solve": solve,

@@ -18,7 +18,15 @@ from fx.backends.cpu.irregular.lanes.memory import (
     unpacked,
     up,
 )
-from fx.backends.cpu.irregular.lanes.vectors import any_of, read, root, spread, write
+from fx.backends.cpu.irregular.lanes.vectors import (
+    any_of,
+    pick,
+    read,
+    root,
+    spread,
+    total_of,
+    write,
+)
 from fx.backends.cpu.irregular.language import ARRAY, INT, INT32S, inline, offset
 from fx.backends.cpu.irregular.lapack import own_part
 
@@ -176,6 +184,100 @@ def divided_one(low, row, column, x, x_row, size, unit):
                 write(target, read(target) / read(offset(corner, r * (row + column))))
 
 
+@inline
+def divided_in_memory(a, x, n, most, forward, by_rows, unit, spot):
+    """Single columns x (most, n) behind a division by triangles a (most, n, n), n >= ``lanes(a)``.
+
+    Lanes are elements of a row here: each element is used once, and bringing it elsewhere would be
+    all the work. ``by_rows``: row i of memory is equation i; else what unknown i takes from others.
+    Each step is done for all ``most`` before the next one, which waits for it.
+    """
+    w, none = lanes(a), spread(a, 0.0)
+    for i in range(w):
+        spot[i] = i
+    numbers, before = read(spot), forward == by_rows
+    for step in range(n):
+        i = step if forward else n - 1 - step
+        count = i if before else n - 1 - i  # columns: those before i or behind it
+        rest = count % w
+        begin, edge = rest if before else i + 1, 0 if before else n - w
+        mask = numbers < spread(a, rest) if before else numbers >= spread(a, w - rest)
+        for m in range(most):
+            row, own = offset(a, (m * n + i) * n), offset(x, m * n)
+            if by_rows:
+                total = none
+                for k in range(begin, begin + count - rest, w):
+                    total = total + read(offset(row, k)) * read(offset(own, k))
+                if rest:
+                    product = read(offset(row, edge)) * read(offset(own, edge))
+                    total = total + pick(mask, product, none)
+                own[i] -= total_of(total)
+                if not unit:
+                    own[i] /= row[i]
+            else:
+                if not unit:
+                    own[i] /= row[i]
+                value = spread(a, own[i])
+                for k in range(begin, begin + count - rest, w):
+                    place = offset(own, k)
+                    write(place, read(place) - read(offset(row, k)) * value)
+                if rest:
+                    place = offset(own, edge)
+                    old = read(place)
+                    write(place, pick(mask, old - read(offset(row, edge)) * value, old))
+
+
+# fmt: off
+def cholesky_pulled(
+    begin, end, a: ARRAY, b: ARRAY, out: ARRAY, n: INT, count: INT, work: ARRAY, room: INT,
+    chunk: INT,
+):
+    # fmt: on
+    """The cotangents of matrices from factors ``a``, lower ones, and cotangents ``b`` of these.
+
+    With P the lower triangle of A' B, its diagonal halved, and T = A^-T P A^-1 that is the lower
+    triangle of T + T', its diagonal halved. A task is a vector's worth of the ``count`` pairs.
+    """
+    s = own_part(work, begin, room, chunk)
+    w, size = lanes(s), up(n)
+    row, none, half = size * w, spread(s, 0.0), spread(s, 0.5)
+    x, y = offset(s, size * row), offset(s, 2 * size * row)
+    corner, last = (size - 1) * (row + w), size - 1
+    for t in range(begin, end):
+        first = t * w
+        packed_part(a, s, first, count, n, n, size, size, LOWER)
+        packed(b, x, first, count, n, n, size, size)
+        for i in range(size):
+            for j in range(i + 1, up(i + 1)):
+                write(offset(s, i * row + j * w), none)
+            for j in range(size):
+                write(offset(y, i * row + j * w), none)
+        for i in range(0, size, 4):  # y = -P
+            own = offset(s, i * (row + w))
+            for j in range(0, i + 1, 4):
+                place, other = offset(y, i * row + j * w), offset(x, i * row + j * w)
+                _tile(place, row, w, own, w, row, other, row, w, size - i)
+        for i in range(size):
+            place = offset(y, i * (row + w))
+            write(place, read(place) * half)
+            for j in range(i + 1, up(i + 1)):
+                write(offset(y, i * row + j * w), none)
+        low = offset(s, corner)
+        divided(low, -w, -row, offset(y, last * row), -row, w, size, size, False)
+        divided(low, -w, -row, offset(y, last * w), -w, row, size, size, False)
+        for i in range(n):
+            for j in range(i):
+                place, other = offset(y, i * row + j * w), offset(y, j * row + i * w)
+                write(place, none - (read(place) + read(other)))
+                write(other, none)
+            place = offset(y, i * (row + w))
+            write(place, none - read(place))
+        unpacked(y, out, first, count, n, n, size)
+
+
+_LONG = 32  # rows of matrices that are read once, where they lie, for a single right side
+
+
 # fmt: off
 def triangular_solve(
     begin, end, a: ARRAY, b: ARRAY, out: ARRAY, rows: INT, columns: INT, left: INT, lower: INT,
@@ -193,15 +295,22 @@ def triangular_solve(
         row, column = column, row
     if not left:  # (x op(a))' = op(a)' x'
         row, column, x_row, x_column = column, row, x_column, x_row
-    forward = (lower != 0) == ((transposed != 0) == (left == 0))
+    by_rows = (transposed != 0) == (left == 0)
+    forward = (lower != 0) == by_rows
     low, y = s, x
     if not forward:  # from the last row on
         low, y = offset(s, (size - 1) * (row + column)), offset(x, (size - 1) * x_row)
         row, column, x_row = -row, -column, -x_row
     for t in range(begin, end):
         first = t * w
-        packed_part(a, s, first, count, n, n, size, size, LOWER if lower else UPPER)
+        if sides == 1 and n >= _LONG:
+            most, own = min(w, count - first), offset(out, first * n)
+            for i in range(most * n):
+                own[i] = b[first * n + i]
+            divided_in_memory(offset(a, first * n * n), own, n, most, forward, by_rows, unit, s)
+            continue
         packed(b, x, first, count, rows, columns, high, long)
+        packed_part(a, s, first, count, n, n, size, size, LOWER if lower else UPPER)
         if wide == 1:
             divided_one(low, row, column, y, x_row, size, unit)
         else:

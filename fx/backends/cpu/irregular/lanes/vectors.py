@@ -213,6 +213,24 @@ def any_of(_context, mask):  # type: ignore[no-untyped-def]
     return types.boolean(mask), emit
 
 
+@intrinsic
+def total_of(_context, x):  # type: ignore[no-untyped-def]
+    """The sum of the lanes, halves with halves."""
+
+    def emit(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        (vector,), half = args, x.count // 2
+        while half:
+            kind = ir.VectorType(ir.IntType(32), half)
+            low, high = (
+                builder.shuffle_vector(vector, vector, ir.Constant(kind, [*range(k, k + half)]))
+                for k in (0, half)
+            )
+            vector, half = builder.fadd(low, high), half // 2
+        return builder.extract_element(vector, ir.Constant(ir.IntType(32), 0))
+
+    return x.dtype(x), emit
+
+
 def _called(name, count):  # type: ignore[no-untyped-def]
     def emit(context, builder, signature, args):  # type: ignore[no-untyped-def]
         kind, x = args[0].type, signature.args[0]
