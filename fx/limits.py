@@ -202,7 +202,8 @@ BLAS_STEP = _limit(16, 2, "rows or columns: blocks are multiples of it")
 CONV_FROM = _limit(2_000_000, 16, "multiplications: from which an eager convolution is compiled")
 CONV_COLUMNS = _limit(4 << 20, 256, "bytes: of columns at a time, eagerly")
 CONV_FLAT = _limit(256, 6, "positions: with fewer in a sample there is one product for all samples")
-CONV_PLANES_CHUNK = _limit(4 << 20, 512, "bytes: of padded planes at a time, eagerly")
+CONV_PLANES_WORK = _limit(100_000, 64,
+    "multiplications: up to which shifted planes do any convolution, eagerly")
 CONV_PLANES_UP_TO = _limit(10, 2,
     "output channels a group: up to which shifted planes beat columns, eagerly")
 CONV_TILES = _limit(64, 2,
