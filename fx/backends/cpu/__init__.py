@@ -67,7 +67,7 @@ KERNELS = {
 FORMULAS = {
     "rows": """
         softmax_grad log_softmax_grad layer_norm layer_norm_grad group_norm group_norm_grad moments
-        batch_norm batch_norm_grad normalised distances pair_distances pulls
+        batch_norm batch_norm_grad batch_norm_step normalised distances pair_distances pulls
         cross_entropy cross_entropy_grad""",
 }
 # those that LAPACK's plans are for
