@@ -21,6 +21,7 @@ from fx.prims.windows import (
     samples_batch,
     some_window_is_all_padding,
 )  # fmt: skip
+from fx.quick import quick
 
 
 def _pooled(name, x, window, stride, padding, dilation):
@@ -85,6 +86,7 @@ max_pool = define(  # values, and their places in the flattened spatial axes
     batch=samples_batch(lambda: max_pool),
     sample=_max_pool_sample,
 )  # fmt: skip
+pooled = quick(max_pool, "window", "stride", "padding", "dilation")
 
 
 # window_sum and its transpose -------------------------------------------------------------------

@@ -109,12 +109,11 @@ def _max_pool(
 ) -> Any:
     x, single = batched(name, input, rank, LAYOUTS[rank])
     window, strides, steps, pads, _ = _plan(
-        name, x.shape, key(kernel_size), key(stride), key(padding), key(dilation), ceil_mode
+        name, x._shape, key(kernel_size), key(stride), key(padding), key(dilation), ceil_mode
     )
-    values, indices = pool_prims.max_pool(
-        x, window=window, stride=strides, padding=pads, dilation=steps
-    )
-    values = unbatched(values, single)
+    values, indices = pool_prims.pooled(x, window, strides, pads, steps)
+    if single:
+        values = unbatched(values, single)
     return (values, unbatched(indices, single)) if return_indices else values
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from fx import limits
-from fx.backends.cpu import sums
+from fx.backends.cpu import blas, sums
 from fx.backends.cpu._arrays import contiguous
-from fx.backends.cpu.formulas import Along, Rows
+from fx.backends.cpu.formulas import Along, Rows, dense
 from fx.backends.cpu.llvm import any_size
 from fx.backends.cpu.matmul import matmul
 from fx.primitive import registry
@@ -153,6 +153,19 @@ def batch_norm_step(formula: Kernel) -> Kernel:
 def batch_norm_grad(formula: Kernel) -> Kernel:
     """The cotangents of x, weight and bias, where mean and variance are those of x."""
     return _over_channels("batch_norm_grad", formula, 2, 3, "xvv", ["eps"])
+
+
+def dot(formula: Kernel) -> Kernel:
+    """The sum of products along axes; BLAS adds up short vectors."""
+    compiled = Along("dot", partial(formula, axes=(1,), keepdims=True), "xx>r")
+
+    def kernel(x: np.ndarray, y: np.ndarray, *, axes: tuple[int, ...], keepdims: bool) -> Any:
+        short = x.ndim == 1 and x.size <= limits.DOT_SHORT and blas.ready and not keepdims
+        if short and x.dtype is y.dtype and x.shape == y.shape:
+            return np.dot(dense(x), dense(y), any_size.empty([x]))
+        return compiled(x, y, axes=axes, keepdims=keepdims)
+
+    return kernel
 
 
 def cross_entropy(formula: Kernel) -> Kernel:

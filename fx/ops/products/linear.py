@@ -54,8 +54,12 @@ def matmul(
         x, other = lowered(x, other)
     if not (type(x) is type(other) is Tensor and x._a.dtype is other._a.dtype):
         x, other = operands("matmul", x, other)
-    if type(x) is type(other) is Tensor and x._a.ndim > 1 and other._a.ndim > 1:
-        return _both(x, other)  # type: ignore[no-any-return]
+    if type(x) is type(other) is Tensor:
+        a, b = x._a, other._a
+        if b.ndim > 1 < a.ndim:
+            return _both(x, other)  # type: ignore[no-any-return]
+        if a.ndim == 2 and a.shape[1:] == b.shape:
+            return prims.mv(x, other)  # type: ignore[no-any-return]
     return _product("matmul", x, other)
 
 
@@ -77,6 +81,8 @@ def _product(name: str, x: Tensor, y: Tensor) -> Tensor:
             f"the {'last but one' if len(b) > 1 else 'only'} axis of the second "
             f"{b[-2 if len(b) > 1 else -1]}; perhaps one wants a transpose: x.mT"
         )
+    if len(b) == 1 and len(a) == 2:
+        return prims.mv(x, y)  # type: ignore[no-any-return]
     if len(a) == 1:
         x = shape_prims.reshaped(x, (1, a[0]))
     if len(b) == 1:
@@ -130,6 +136,10 @@ def bmm(x: Any, mat2: Any) -> Tensor:
     """
     if modes.autocast is not None:
         x, mat2 = lowered(x, mat2)
+    if type(x) is type(mat2) is Tensor:  # which fit, mostly
+        a, b = x._a.shape, mat2._a.shape
+        if len(a) == len(b) == 3 and a[0] == b[0] and a[2] == b[1]:
+            return _both(x, mat2)  # type: ignore[no-any-return]
     x, mat2 = _ranked("bmm", x, mat2, (3, 3))
     a, b = x._shape, mat2._shape
     if a[0] != b[0]:
@@ -171,6 +181,10 @@ def dot(
     """
     if preferred_element_type is not None:
         x, tensor = _in_dtype("dot", preferred_element_type, x, tensor)
+    if type(x) is type(tensor) is Tensor:  # two vectors, mostly
+        a, b = x._a, tensor._a
+        if a.ndim == 1 and a.shape == b.shape and a.dtype is b.dtype and a.dtype in _SUMMED:
+            return _sum_of_products(x, tensor, (0,), False)  # type: ignore[no-any-return]
     x, tensor = operands("dot", x, tensor)
     shape, other = x._shape, tensor._shape
     if not shape or not other:
