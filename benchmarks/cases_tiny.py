@@ -47,7 +47,7 @@ class Operands:
         self.kernel = m.tensor([[X[:3, :3].tolist()]] * 2, requires_grad=recorded)  # (2, 1, 3, 3)
         self.vector = m.tensor(X[0].tolist(), requires_grad=recorded)  # (10,)
         self.hundred = m.tensor(X.reshape(100).tolist(), requires_grad=recorded)  # (100,)
-        self.zeros, self.ones = m.zeros(10), m.ones(10)
+        self.zeros, self.ones = m.nn.Buffer(m.zeros(10)), m.nn.Buffer(m.ones(10))
         self.parameter = m.nn.Parameter(m.tensor(X.tolist()))  # (10, 10)
         self.parameter.grad = m.tensor(Y.tolist())
         self.chances = m.tensor((1 / (1 + Y**2)).tolist())  # (10, 10), in (0, 1]
@@ -231,7 +231,6 @@ OTHERS: dict[str, Callable[[Operands], Run]] = {
     "multinomial, one": lambda o: lambda: o.m.multinomial(o.chances, 1),
     "empty": lambda o: lambda: o.m.empty(10, 10),
     "tolist": lambda o: lambda: o.x.tolist(),
-    "numpy()": lambda o: lambda: o.x.numpy(),
     "contiguous": lambda o: lambda: o.x.contiguous(),
     "with no_grad": lambda o: lambda: _without(o),
     **{

@@ -195,6 +195,7 @@ EAGER_TILES_NEAR = _limit(512 << 10, 4096,
 EINSUM_FROM = _limit(4096, 8, "multiplications: from which a product of integers is an einsum")
 BLAS_SERIAL = _limit(9216, 8, "multiply-adds: up to which OpenBLAS itself takes one thread")
 DOT_SHORT = _limit(1024, 4, "elements: up to which BLAS gives the dot product of vectors")
+OUTER_SHORT = _limit(4096, 8, "products: of an outer product that NumPy computes")
 BLAS_BLOCK = _limit(1 << 23, 8, "multiply-adds: of a block of a BLAS product on several threads")
 BLAS_BLOCKS = _limit(16, 3, "blocks: of a BLAS product, at most")
 BLAS_STEP = _limit(16, 2, "rows or columns: blocks are multiples of it")

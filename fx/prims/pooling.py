@@ -114,6 +114,7 @@ window_sum = define(
     batch=samples_batch(lambda: window_sum),
     sample=_window_sum_sample,
 )  # fmt: skip
+summed = quick(window_sum, "window", "stride", "padding", "dilation")
 
 
 def _window_sum_transpose_spec(g, *, input_size, window, stride, padding, dilation):
