@@ -91,10 +91,9 @@ def _first_reference(x: Tensor, *, k: int, axis: int, largest: bool) -> tuple[Te
 
 def _put_back(needs: Any, shape: tuple[int, ...], axis: int, k: int) -> Any:
     """The pullback of k elements along an axis and of their places, kept axis or not."""
-    line = (*shape[:axis], k, *shape[axis + 1 :])
-    none = (None,) * (len(needs) - 1)
 
     def pullback(cts: Any, places: Tensor) -> Any:
+        line, none = (*shape[:axis], k, *shape[axis + 1 :]), (None,) * (len(needs) - 1)
         if cts[0] is None:
             return (None, *none)
         ct, at = shape_prims.reshaped(cts[0], line), shape_prims.reshaped(places, line)
