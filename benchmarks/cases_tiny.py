@@ -1,8 +1,9 @@
 """Operations on 100 elements: what one eager call costs, unrecorded, recorded and gone back over.
 
-The work itself takes a fraction of a microsecond here; what is measured is what stands around it.
-These rows run only when they are named: ``python -m benchmarks tiny`` prints first the thirty
-operations that scripts call most, then others.
+The work itself takes a fraction of a microsecond here; what is measured is what stands around it,
+by the time of the processor on one thread. These rows run only when they are named: ``python -m
+benchmarks tiny`` prints first the thirty operations that scripts call most, then others, each with
+the slowest by comparison first.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import Case, Run
+from fx import limits
 
 Operation = Callable[[Any], Run]
 
@@ -41,6 +43,13 @@ class Operands:
         self.mask = self.y > 0  # (10, 10)
         self.positive = m.tensor((X**2 + 0.1).tolist(), requires_grad=recorded)  # (10, 10)
         self.line = m.tensor([X.tolist()], requires_grad=recorded)  # (1, 10, 10)
+        self.image = m.tensor([[X.tolist()]], requires_grad=recorded)  # (1, 1, 10, 10)
+        self.kernel = m.tensor([[X[:3, :3].tolist()]] * 2, requires_grad=recorded)  # (2, 1, 3, 3)
+        self.vector = m.tensor(X[0].tolist(), requires_grad=recorded)  # (10,)
+        self.hundred = m.tensor(X.reshape(100).tolist(), requires_grad=recorded)  # (100,)
+        self.zeros, self.ones = m.nn.Buffer(m.zeros(10)), m.nn.Buffer(m.ones(10))
+        self.parameter = m.nn.Parameter(m.tensor(X.tolist()))  # (10, 10)
+        self.parameter.grad = m.tensor(Y.tolist())
         self.chances = m.tensor((1 / (1 + Y**2)).tolist())  # (10, 10), in (0, 1]
 
 
@@ -152,6 +161,44 @@ DIFFERENTIABLE: dict[str, Callable[[Operands], Run]] = {
     "diagonal": lambda o: lambda: o.x.diagonal(),
     "unfold": lambda o: lambda: o.x.unfold(0, 3, 1),
     "index_add": lambda o: lambda: o.x.index_add(0, o.rows, o.y),
+    "conv2d": lambda o: lambda: o.F.conv2d(o.image, o.kernel),
+    "conv2d, padded": lambda o: lambda: o.F.conv2d(o.image, o.kernel, padding=1),
+    "max_pool2d": lambda o: lambda: o.F.max_pool2d(o.image, 2),
+    "avg_pool2d": lambda o: lambda: o.F.avg_pool2d(o.image, 2),
+    "batch_norm": lambda o: (
+        lambda: o.F.batch_norm(o.x, o.zeros, o.ones, o.vector, o.vector, training=True)
+    ),
+    "batch_norm without weights": lambda o: (
+        lambda: o.F.batch_norm(o.x, o.zeros, o.ones, training=True)
+    ),
+    "batch_norm in evaluation": lambda o: (
+        lambda: o.F.batch_norm(o.x, o.zeros, o.ones, o.vector, o.vector)
+    ),
+    "layer_norm with weights": lambda o: lambda: o.F.layer_norm(o.x, (10,), o.vector, o.vector),
+    "linear with a bias": lambda o: lambda: o.F.linear(o.x, o.y, o.vector),
+    "binary_cross_entropy": lambda o: lambda: o.F.binary_cross_entropy(o.x.sigmoid(), o.chances),
+    "bce_with_logits": lambda o: lambda: o.F.binary_cross_entropy_with_logits(o.x, o.chances),
+    "smooth_l1_loss": lambda o: lambda: o.F.smooth_l1_loss(o.x, o.y),
+    "bmm": lambda o: lambda: o.m.bmm(o.line, o.line),
+    "matrix @ vector": lambda o: lambda: o.x @ o.vector,
+    "dot": lambda o: lambda: o.m.dot(o.hundred, o.hundred),
+    "outer": lambda o: lambda: o.m.outer(o.vector, o.vector),
+    "addmm": lambda o: lambda: o.m.addmm(o.vector, o.x, o.y),
+    "einsum": lambda o: lambda: o.m.einsum("ij,jk->ik", o.x, o.y),
+    "median": lambda o: lambda: o.hundred.median(),
+    "max": lambda o: lambda: o.x.max(),
+    "norm": lambda o: lambda: o.x.norm(),
+    "prod": lambda o: lambda: o.x.prod(),
+    "logsumexp": lambda o: lambda: o.m.logsumexp(o.x, 1),
+    "gelu": lambda o: lambda: o.F.gelu(o.x),
+    "silu": lambda o: lambda: o.F.silu(o.x),
+    "leaky_relu": lambda o: lambda: o.F.leaky_relu(o.x),
+    "softplus": lambda o: lambda: o.F.softplus(o.x),
+    "normalize": lambda o: lambda: o.F.normalize(o.x),
+    "maximum": lambda o: lambda: o.m.maximum(o.x, o.y),
+    "repeat": lambda o: lambda: o.x.repeat(2, 1),
+    "flip": lambda o: lambda: o.x.flip(0),
+    "roll": lambda o: lambda: o.x.roll(1, 0),
 }
 OTHERS: dict[str, Callable[[Operands], Run]] = {
     "argmax": lambda o: lambda: o.x.argmax(dim=1),
@@ -178,6 +225,32 @@ OTHERS: dict[str, Callable[[Operands], Run]] = {
     "unique": lambda o: lambda: o.places.unique(),
     "isin": lambda o: lambda: o.m.isin(o.places, o.rows),
     "equal": lambda o: lambda: o.m.equal(o.x, o.y),
+    "allclose": lambda o: lambda: o.m.allclose(o.x, o.y),
+    "randn_like": lambda o: lambda: o.m.randn_like(o.x),
+    "argsort": lambda o: lambda: o.x.argsort(),
+    "multinomial, one": lambda o: lambda: o.m.multinomial(o.chances, 1),
+    "empty": lambda o: lambda: o.m.empty(10, 10),
+    "tolist": lambda o: lambda: o.x.tolist(),
+    "contiguous": lambda o: lambda: o.x.contiguous(),
+    "with no_grad": lambda o: lambda: _without(o),
+    **{
+        text: lambda o, text=text: _in_script(o, text)
+        for text in (
+            "x.size()",
+            "x.size(0)",
+            "x.shape",
+            "x.shape[0]",
+            "x.dtype",
+            "x.device",
+            "x.numel()",
+            "p.detach()",
+            "p.view(-1)",
+            "p[3]",
+            "p.data",
+            "p.grad",
+            "p.requires_grad",
+        )
+    },
 }
 # the way back alone, over an operation that was recorded once
 BACK: dict[str, Callable[[Operands], Any]] = {
@@ -196,7 +269,31 @@ BACK: dict[str, Callable[[Operands], Any]] = {
     "relu": lambda o: o.F.relu(o.x),
     "cross_entropy": lambda o: o.F.cross_entropy(o.x, o.rows),
     "embedding": lambda o: o.F.embedding(o.rows, o.x),
+    "linear": lambda o: o.F.linear(o.y, o.x),
+    "nll_loss": lambda o: o.F.nll_loss(o.x, o.rows),
+    "mse_loss": lambda o: o.F.mse_loss(o.x, o.y),
+    "softmax": lambda o: o.F.softmax(o.x, dim=-1),
+    "log_softmax": lambda o: o.F.log_softmax(o.x, dim=-1),
+    "layer_norm": lambda o: o.F.layer_norm(o.x, (10,)),
+    "batch_norm": lambda o: o.F.batch_norm(o.x, None, None, o.ones, o.zeros, training=True),
+    "matrix @ vector": lambda o: o.x @ o.vector.detach(),
+    "mean": lambda o: o.x.mean(),
+    "var": lambda o: o.x.var(dim=1),
+    "gelu": lambda o: o.F.gelu(o.x),
+    "tanh": lambda o: o.x.tanh(),
+    "where": lambda o: o.m.where(o.mask, o.x, o.y),
 }
+
+
+def _in_script(o: Operands, text: str) -> Run:
+    """An expression of a module that has ``torch``, which sees PyTorch's sizes and dtypes."""
+    space = {"torch": o.m, "x": o.x, "p": o.parameter}
+    return eval(f"lambda: {text}", space)  # type: ignore[no-any-return]  # of the rows above
+
+
+def _without(o: Operands) -> None:
+    with o.m.no_grad():
+        pass
 
 
 def _back(build: Callable[[Operands], Any]) -> Callable[[Operands], Run]:
@@ -216,6 +313,7 @@ def _item(o: Operands) -> Run:
 def _fx() -> Any:
     import fx.torch
 
+    fx.set_num_threads(1)
     return fx.torch
 
 
@@ -226,7 +324,22 @@ def _torch() -> Any:
     return torch
 
 
-_SIGNS = {"+": "plus", "-": "minus", "*": "times", "/": "over", ">": "above", "=": "equal"}
+def _warm(run: Run) -> Run:
+    """The same after the calls that a reference serves while a kernel would have to be made."""
+    for _ in range(limits.EARLY_CALLS + 2):
+        run()
+    return run
+
+
+_SIGNS = {
+    "+": "plus",
+    "-": "minus",
+    "*": "times",
+    "/": "over",
+    ">": "above",
+    "=": "equal",
+    "@": "by",
+}
 
 
 def _case(title: str, setup: Callable[[Operands], Run], recorded: bool, way: str = "") -> Case:
@@ -237,8 +350,8 @@ def _case(title: str, setup: Callable[[Operands], Run], recorded: bool, way: str
         f"tiny_{name}{way and f'_{way}'}",
         f"`{title}`{way and f', {way}'}",
         {
-            "fx": lambda: setup(Operands(_fx(), recorded)),
-            "torch": lambda: setup(Operands(_torch(), recorded)),
+            "fx": lambda: _warm(setup(Operands(_fx(), recorded))),
+            "torch": lambda: _warm(setup(Operands(_torch(), recorded))),
         },
         table="often" if often else "tiny",
     )

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,8 @@ TABLES = {  # heading, and the peers of each
 }
 # tables whose rows run only when named
 ON_REQUEST = frozenset({"often", "tiny", "writes", "stacks", "stacks_jit", "loops"})
+# and those measured by the time of the processor, whose slowest rows by comparison come first
+BY_PROCESSOR = frozenset({"often", "tiny", "writes"})
 NAMES = {"compile": "torch.compile", "copy": "memory copy", "file": "the bytes alone"}
 
 
@@ -98,6 +100,7 @@ def timed(run: Run, clock: Callable[[], float] = perf_counter) -> Sample:
 
 def prepared(case: Case) -> dict[str, Sample]:
     """The samples of the libraries that are installed."""
+    clock = process_time if case.table in BY_PROCESSOR else perf_counter
     out: dict[str, Sample] = {}
     found: dict[str, list[np.ndarray]] = {}
     for library in LIBRARIES:
@@ -108,7 +111,7 @@ def prepared(case: Case) -> dict[str, Sample]:
                 run = case.setups[library]()
                 if case.alike is not None:
                     found[library] = case.alike(run())
-                out[library] = timed(run)
+                out[library] = timed(run, clock)
         except ModuleNotFoundError as error:
             if library == "fx" or (error.name or "").split(".")[0] not in ("torch", "jax"):
                 raise
@@ -179,6 +182,8 @@ def rows(results: list[Result]) -> Iterator[str]:
     """The lines of the Markdown tables."""
     for table, (heading, peers) in TABLES.items():
         chosen = [r for r in results if r.case.table == table]
+        if table in BY_PROCESSOR:
+            chosen.sort(key=lambda r: r.ratios.get("torch", 0.0), reverse=True)
         if chosen:
             yield from _table(heading, peers, chosen)
             yield ""

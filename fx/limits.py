@@ -194,6 +194,8 @@ EAGER_TILES_NEAR = _limit(512 << 10, 4096,
     "bytes: of a packed left factor that stays in the second cache")
 EINSUM_FROM = _limit(4096, 8, "multiplications: from which a product of integers is an einsum")
 BLAS_SERIAL = _limit(9216, 8, "multiply-adds: up to which OpenBLAS itself takes one thread")
+DOT_SHORT = _limit(1024, 4, "elements: up to which BLAS gives the dot product of vectors")
+OUTER_SHORT = _limit(4096, 8, "products: of an outer product that NumPy computes")
 BLAS_BLOCK = _limit(1 << 23, 8, "multiply-adds: of a block of a BLAS product on several threads")
 BLAS_BLOCKS = _limit(16, 3, "blocks: of a BLAS product, at most")
 BLAS_STEP = _limit(16, 2, "rows or columns: blocks are multiples of it")
@@ -202,7 +204,8 @@ BLAS_STEP = _limit(16, 2, "rows or columns: blocks are multiples of it")
 CONV_FROM = _limit(2_000_000, 16, "multiplications: from which an eager convolution is compiled")
 CONV_COLUMNS = _limit(4 << 20, 256, "bytes: of columns at a time, eagerly")
 CONV_FLAT = _limit(256, 6, "positions: with fewer in a sample there is one product for all samples")
-CONV_PLANES_CHUNK = _limit(4 << 20, 512, "bytes: of padded planes at a time, eagerly")
+CONV_PLANES_WORK = _limit(100_000, 64,
+    "multiplications: up to which shifted planes do any convolution, eagerly")
 CONV_PLANES_UP_TO = _limit(10, 2,
     "output channels a group: up to which shifted planes beat columns, eagerly")
 CONV_TILES = _limit(64, 2,

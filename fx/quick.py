@@ -37,12 +37,12 @@ from fx.primitive import Primitive, Rule
 from fx.tape import CELL, attach, record, record_multiple
 from fx.tensor import Tensor, _new, new_tensor
 
-_LETTERS = "xyz"
+_LETTERS = "xyzuv"
 _UNFIT = (ValueError, AxisError)  # what NumPy says of arrays that do not join
 
 
 def quick(primitive: Primitive, *words: str, tensors: int = 1) -> Rule:
-    """A function of ``tensors`` tensors (at most three) and of the values of the parameters.
+    """A function of ``tensors`` tensors (at most five) and of the values of the parameters.
 
     Where nothing is staged, a primitive of no tensor is taken at once on the CPU, too.
 

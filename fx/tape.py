@@ -306,8 +306,11 @@ def _noted(
 ) -> tuple[Tensor, ...]:
     """Give several results their node."""
     node = _node(primitive, pullback, parents, 0)
-    if primitive.saves:
-        node.saved = tuple([(i, new_tensor(outs[i]._a)) for i in primitive.saves])
+    saves = primitive.saves
+    if len(saves) == 1:  # as mostly; a list of one costs more than this
+        node.saved = ((saves[0], new_tensor(outs[saves[0]]._a)),)
+    elif saves:
+        node.saved = tuple([(i, new_tensor(outs[i]._a)) for i in saves])
     placed = index = 0
     for out in outs:
         if out._a.dtype.kind not in "biu":

@@ -142,6 +142,7 @@ conv = define(
     batch=_conv_batch,
     sample=_conv_sample,
 )  # fmt: skip
+convolved = quick(conv, "stride", "padding", "dilation", "groups", tensors=2)
 
 
 # conv_input_grad --------------------------------------------------------------------------------

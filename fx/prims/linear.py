@@ -131,3 +131,30 @@ linear = fuse(  # x (..., k), weight (n, k), bias (n,)
     "linear", reference=_linear, vjp=_linear_vjp, torch_name="Addmm"
 )
 mapped, shifted = quick(linear, tensors=2), quick(linear, tensors=3)  # without and with a bias
+
+
+def _mv(x, y):
+    out = matmul(x, shape_prims.reshaped(y, (y._shape[0], 1)))
+    return shape_prims.reshaped(out, (x._shape[0],))
+
+
+def _mv_vjp(needs, x, y):
+    y_needed = None if needs[0] is None else y
+    x_needed = None if needs[1] is None else x
+
+    def pullback(ct):
+        column = shape_prims.reshaped(ct, (ct._shape[0], 1))  # (m, 1)
+        dx = dy = None
+        if y_needed is not None:
+            dx = matmul(column, shape_prims.reshaped(y_needed, (1, y_needed._shape[0])))
+        if x_needed is not None:
+            dy = matmul(swap_last(x_needed), column)
+            dy = shape_prims.reshaped(dy, (dy._shape[0],))
+        return dx, dy
+
+    return pullback
+
+
+mv = quick(  # x (m, k), y (k,)
+    fuse("mv", reference=_mv, vjp=_mv_vjp, torch_name="Mv"), tensors=2
+)

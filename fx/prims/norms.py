@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from numpy import ndarray
+
 import fx.prims.elementwise as elementwise
+from fx.config import modes
 from fx.prims.compare import stop_gradient
 from fx.prims.creation import constant_like
 from fx.prims.fused import along, fuse
 from fx.prims.reduction import sum
 from fx.prims.shape import reshape
 from fx.quick import quick
+from fx.tape import attach
+from fx.tensor import Tensor, new_tensor
 
 
 def _count(shape):
@@ -184,6 +189,13 @@ def _followed_arrays(held, new, *, keep, share):
     return found
 
 
+def _batch_norm_step(x, weight, bias, held_mean, held_variance, *, eps, keep, share, wide):
+    """The normalised batch, its moments, and the running statistics after it."""
+    mean, variance = _moments(x)
+    followed = held_mean * keep + mean * share, held_variance * keep + variance * wide
+    return _normalised(x, weight, bias, mean, variance, eps=eps), mean, variance, *followed
+
+
 moments = fuse("moments", reference=_moments, multiple=True)
 followed = quick(
     fuse("followed", cpu=_followed_arrays, reference=_followed), "keep", "share", tensors=2
@@ -197,6 +209,32 @@ batch_norm = fuse(  # mean and variance are the moments of x, and no derivative 
 )  # fmt: skip
 
 
-normalised = fuse(  # by statistics that are given
-    "normalised", reference=_normalised, torch_name="NativeBatchNorm"
+normalised = quick(  # by statistics that are given
+    fuse("normalised", reference=_normalised, torch_name="NativeBatchNorm"), "eps", tensors=5
 )
+_step = fuse("batch_norm_step", reference=_batch_norm_step, multiple=True)
+
+
+def batch_norm_step(x, weight, bias, held_mean, held_variance, *, eps, keep, share, wide):
+    """A step of training by one kernel: the normalised batch and the new running statistics.
+
+    None where one of all is no plain tensor of x's dtype, or there is no kernel.
+    """
+    if not (type(x) is type(weight) is type(bias) is Tensor):
+        return None
+    if not (type(held_mean) is type(held_variance) is Tensor):
+        return None
+    arrays = x._a, weight._a, bias._a, held_mean._a, held_variance._a
+    for array in arrays:
+        if type(array) is not ndarray:
+            return None
+    found = _step.cpu(*arrays, eps=eps, keep=keep, share=share, wide=wide)
+    if found is None:
+        return None
+    out = new_tensor(found[0])
+    needs = x._node, weight._node, bias._node, None, None
+    if modes.record0 and (needs[0] is not None or needs[1] is not None or needs[2] is not None):
+        moments = new_tensor(found[1]), new_tensor(found[2])
+        vjp = _batch_norm_vjp(needs, x, weight, bias, *moments, eps=eps)
+        attach(batch_norm, vjp, needs, out)
+    return out, new_tensor(found[3]), new_tensor(found[4])

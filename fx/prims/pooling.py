@@ -22,6 +22,7 @@ from fx.prims.windows import (
     samples_batch,
     some_window_is_all_padding,
 )  # fmt: skip
+from fx.quick import quick
 
 
 def _pooled(name, x, window, stride, padding, dilation):
@@ -86,6 +87,7 @@ max_pool = define(  # values, and their places in the flattened spatial axes
     batch=samples_batch(lambda: max_pool),
     sample=_max_pool_sample,
 )  # fmt: skip
+pooled = quick(max_pool, "window", "stride", "padding", "dilation")
 
 
 # the maxima alone
@@ -117,6 +119,7 @@ window_sum = define(
     batch=samples_batch(lambda: window_sum),
     sample=_window_sum_sample,
 )  # fmt: skip
+summed = quick(window_sum, "window", "stride", "padding", "dilation")
 
 
 def _window_sum_transpose_spec(g, *, input_size, window, stride, padding, dilation):

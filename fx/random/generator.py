@@ -71,7 +71,9 @@ class Generator:
         self, family: str, shape: tuple[int, ...], dtype: Any, more: tuple[int, ...] = ()
     ) -> Tensor | None:
         """A small draw of the CPU's, whose kernel moves the state on as well; None for others."""
-        array = self.draw_into(None, family, shape, dtype, more) if self._device is None else None
+        if self._device is not None:
+            return None
+        array = self.draw_into(None, family, shape, dtype, more)
         return None if array is None else new_tensor(array)
 
     def draw_into(

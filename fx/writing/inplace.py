@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from typing import Any
 
 from fx.config import is_grad_enabled, writing
@@ -31,9 +31,14 @@ def written(x: Any, operation: str, value: Any) -> Any:
         return value
     if isinstance(x, Cell):
         return x._renew(operation, value)
-    from fx.writing.storing import renew
+    return _renew()(x, operation, value)
 
-    return renew(x, operation, value)
+
+@cache
+def _renew() -> Any:
+    from fx.writing.storing import renew  # only where somebody writes
+
+    return renew
 
 
 def may_write(function: Callable[..., Any]) -> Callable[..., Any]:

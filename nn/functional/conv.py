@@ -7,15 +7,15 @@ from typing import Any
 
 import fx.prims.convolution as conv_prims
 import fx.prims.shape as shape_prims
+from fx.config import modes
 from fx.errors import ShapeError
 from fx.nn.functional._windows import LAYOUTS, Ints, Pairs, batched, entries, key, unbatched
-from fx.ops.autocasting import in_half
+from fx.ops.autocasting import in_half, lowered
 from fx.ops.operands import argument
 from fx.prims.creation import constant_like
 from fx.tensor import Tensor
 
 
-@in_half
 def conv1d(
     input: Any,
     weight: Any,
@@ -36,7 +36,6 @@ def conv1d(
     return _conv("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
 
 
-@in_half
 def conv2d(
     input: Any,
     weight: Any,
@@ -76,7 +75,6 @@ def conv2d(
     return _conv("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
 
 
-@in_half
 def conv3d(
     input: Any,
     weight: Any,
@@ -137,13 +135,17 @@ def _conv(
     dilation: Any,
     groups: int,
 ) -> Tensor:
+    if modes.autocast is not None:
+        input, weight, bias = lowered(input, weight, bias)
     x, single = batched(name, input, rank, LAYOUTS[rank])
     w = argument(name, weight)
     strides, pads, steps = _conv_plan(
         name, x._shape, w._shape, key(stride), key(padding), key(dilation), groups
     )
-    out = conv_prims.conv(x, w, stride=strides, padding=pads, dilation=steps, groups=groups)
-    return unbatched(_biased(name, out, bias, rank), single)
+    out = conv_prims.convolved(x, w, strides, pads, steps, groups)
+    if bias is not None:
+        out = _biased(name, out, bias, rank)
+    return unbatched(out, True) if single else out  # type: ignore[no-any-return]
 
 
 @lru_cache(maxsize=512)
@@ -193,8 +195,6 @@ def _padding(name: str, padding: Any, rank: int, kernel: Any, strides: Any, step
 
 def _biased(name: str, out: Tensor, bias: Any, rank: int) -> Tensor:
     """``out`` (batch, channels, ...) plus a bias (channels,)."""
-    if bias is None:
-        return out
     b = argument(name, bias)
     if b._shape != (out._shape[1],):
         raise ShapeError(
@@ -327,7 +327,9 @@ def _conv_transpose(
     if any(zeros):
         none = (0,) * (rank + 2)
         out = shape_prims.pad(out, constant_like(0, out), low=none, high=zeros, inside=none)
-    return unbatched(_biased(name, out, bias, rank), single)
+    if bias is not None:
+        out = _biased(name, out, bias, rank)
+    return unbatched(out, single)
 
 
 @lru_cache(maxsize=512)

@@ -131,10 +131,16 @@ def nll_loss(
     log_p = floating("nll_loss", input)
     y = argument("nll_loss", target, log_p)
     how = reduction_of(size_average, reduce, reduction)
-    rank = len(log_p._shape)
+    sizes = log_p._shape
+    rank = len(sizes)
     if not rank:
         raise ShapeError("nll_loss takes log-probabilities (batch, classes, ...), got a scalar")
-    axis = min(1, rank - 1)
+    axis = 1 if rank > 1 else 0
+    if weight is None and rank == 2 and y._dtype is int64 and y._shape == sizes[:1]:
+        try:
+            return losses_prims.nll_of(log_p, y, axis, ignore_index, how)  # type: ignore[no-any-return]
+        except IndexError:
+            raise _outside("nll_loss", log_p, axis, ignore_index) from None
     return _at_classes("nll_loss", log_p, y, weight, ignore_index, axis, how)
 
 
@@ -160,10 +166,11 @@ def _fitting(
             f"{name}: the target must hold class indices (integers) or, for cross_entropy, "
             f"probabilities, got {y.dtype.name}; write y.astype(fx.int64)"
         )
-    if y._shape != (*shape[:axis], *shape[axis + 1 :]):
+    wanted = (*shape[:axis], *shape[axis + 1 :])
+    if y._shape != wanted:
         raise ShapeError(
             f"{name}: for an input of shape {shape} the target must have shape "
-            f"{(*shape[:axis], *shape[axis + 1 :])}, one class index for each, got {y.shape}; "
+            f"{wanted}, one class index for each, got {y.shape}; "
             f"perhaps y.squeeze(-1) or y.argmax(1)"
         )
     y = cast(y, int64)  # which holds any ignore_index

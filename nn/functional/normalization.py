@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -19,9 +20,9 @@ from fx.ops.operands import argument, cast, floating, of_scalar
 from fx.ops.reductions.norms import norm
 from fx.prims.creation import constant_like, filled
 from fx.quick import quick
-from fx.state import Cell, free_value, rebind_all
+from fx.state import Cell, Held, free_value, rebind_all
 from fx.tensor import Tensor
-from fx.writing.inplace import user_writes, written
+from fx.writing.inplace import written
 
 
 def _widened(function: Any, x: Tensor) -> Tensor:
@@ -87,9 +88,10 @@ def batch_norm_counting(
     ``over_all(*sums)`` gives the sums over all who have a part of the batch; None: it is whole.
     """
     x = floating("batch_norm", input)
-    if x.ndim < 2:
-        raise ShapeError(f"batch_norm takes an input (batch, channels, ...), got shape {x.shape}")
-    channels = x._shape[1]
+    shape = x._shape
+    if len(shape) < 2:
+        raise ShapeError(f"batch_norm takes an input (batch, channels, ...), got shape {shape}")
+    channels = shape[1]
     of_channels = (channels,)
     for name, v in (
         ("running_mean", running_mean), ("running_var", running_var), ("weight", weight),
@@ -105,28 +107,22 @@ def batch_norm_counting(
     if x._dtype.itemsize == 2:
         given = (weight, bias, training, momentum, eps, counts, over_all)
         return _widened(lambda x: batch_norm_counting(x, running_mean, running_var, *given), x)
-    line = (channels, *[1] * (x.ndim - 2))  # broadcasts against (batch, channels, ...)
+    line = (channels, *[1] * (len(shape) - 2))  # broadcasts against (batch, channels, ...)
     if training:
-        axes = (0, *range(2, x.ndim))
-        count = prod([x._shape[i] for i in axes])
+        count = shape[0] * prod(shape[2:])
         if count == 1 and over_all is None:
             raise ShapeError(
                 f"batch_norm: expected more than 1 value per channel when training, got input size "
                 f"{x.shape}; give a larger batch, or call model.eval()"
             )
         factor: Any = count / max(count - 1, 1)
-        if over_all is None and not (weight is None or bias is None) and type(eps) is float:
-            w, b = argument("batch_norm", weight), argument("batch_norm", bias)
+        if over_all is None and type(eps) is float:
+            w = _full(1.0, of_channels, x) if weight is None else argument("batch_norm", weight)
+            b = _full(0.0, of_channels, x) if bias is None else argument("batch_norm", bias)
             if _plain(x, w, b) and x._dtype == w._dtype == b._dtype:
-                mean, variance = norms.moments(free_value(x))
-                rebind_all(
-                    [
-                        *_followed("running_mean", running_mean, mean, momentum),
-                        *_followed("running_var", running_var, variance, momentum, factor),
-                        *counts,
-                    ]
-                )
-                return norms.batch_norm(x, w, b, mean, variance, eps=eps)
+                running = (running_mean, running_var)
+                return _trained(x, w, b, running, momentum, factor, eps, counts)
+        axes = (0, *range(2, x.ndim))
         if over_all is None:
             mean, centred, variance = norms.centred_and_variance(x, axes)
         else:
@@ -142,11 +138,13 @@ def batch_norm_counting(
     elif running_mean is None or running_var is None:
         raise ValueError("batch_norm: with training=False it takes running_mean and running_var")
     else:
-        if weight is not None and bias is not None and type(eps) is float:
-            given = (weight, bias, running_mean, running_var)
-            w, b, mean, variance = [argument("batch_norm", v) for v in given]
-            if x._dtype == w._dtype == b._dtype == mean.dtype == variance.dtype:
-                return norms.normalised(x, w, b, mean, variance, eps=eps)
+        if type(eps) is float and ((weight is not None and bias is not None) or _plain(x)):
+            w = _full(1.0, of_channels, x) if weight is None else argument("batch_norm", weight)
+            b = _full(0.0, of_channels, x) if bias is None else argument("batch_norm", bias)
+            mean = argument("batch_norm", running_mean)
+            variance = argument("batch_norm", running_var)
+            if x._dtype == w._dtype == b._dtype == mean._dtype == variance._dtype:
+                return norms.normalised(x, w, b, mean, variance, eps)  # type: ignore[no-any-return]
         centred = x - shape_prims.reshaped(running_mean, line)
         variance = shape_prims.reshaped(running_var, line)
     scale = elementwise.rsqrt(variance + eps)
@@ -154,6 +152,41 @@ def batch_norm_counting(
         scale = scale * shape_prims.reshaped(weight, line)
     out = centred * scale
     return out if bias is None else out + shape_prims.reshaped(bias, line)
+
+
+def _trained(
+    x: Tensor, w: Tensor, b: Tensor, running: tuple[Any, Any], momentum: Any, factor: float,
+    eps: float, counts: Sequence[tuple[Cell, Tensor]],
+) -> Tensor:  # fmt: skip
+    """Normalise in training what no transform but reverse mode looks on."""
+    mean, variance = running
+    if type(momentum) is float:
+        if mean is None is variance:
+            held_mean = held_variance = _full(0.0, w._shape, x)
+        else:
+            held_mean = mean.read() if isinstance(mean, Held) else mean
+            held_variance = variance.read() if isinstance(variance, Held) else variance
+        found = norms.batch_norm_step(
+            x, w, b, held_mean, held_variance, eps=eps, keep=1 - momentum, share=momentum,
+            wide=momentum * factor,
+        )  # fmt: skip
+        if found is not None:
+            out, new_mean, new_variance = found
+            pairs = _renewed("running_mean", mean, new_mean)
+            pairs += _renewed("running_var", variance, new_variance)
+            pairs += counts
+            if pairs:
+                rebind_all(pairs)
+            return out  # type: ignore[no-any-return]
+    mean, variance = norms.moments(free_value(x))
+    rebind_all(
+        [
+            *_followed("running_mean", running[0], mean, momentum),
+            *_followed("running_var", running[1], variance, momentum, factor),
+            *counts,
+        ]
+    )
+    return norms.batch_norm(x, w, b, mean, variance, eps=eps)  # type: ignore[no-any-return]
 
 
 def _plain(*tensors: Tensor) -> bool:
@@ -176,20 +209,31 @@ def _followed(
     """What a running statistic is rebound to: it follows the new one."""
     if cell is None:
         return []
-    if not isinstance(cell, Cell):
-        if isinstance(cell, Tensor) and user_writes():
-            held = shape_prims.reshaped(value.detach(), cell.shape) * (momentum * factor)
-            written(cell, "batch_norm", cast(cell * (1 - momentum) + held, cell.dtype))
-            return []
-        raise InPlaceError(
-            f"batch_norm: in training {name} is given a new value, and a tensor cannot change; "
-            f"pass fx.nn.Buffer({name}), or None to leave it"
-        )
-    held, new = free_value(cell.read()), free_value(value)
+    if not isinstance(cell, Tensor):
+        raise _refused(name)
+    held, new = cell.read() if isinstance(cell, Held) else cell, free_value(value)
     if new._shape != held._shape:
         new = shape_prims.reshaped(new, held._shape)
-    now = norms.followed(held, new, 1 - momentum, momentum * factor)
-    return [(cell, cast(now, held._dtype))]
+    now = norms.followed(free_value(held), new, 1 - momentum, momentum * factor)
+    return _renewed(name, cell, cast(now, held._dtype))
+
+
+def _renewed(name: str, cell: Any, now: Tensor) -> list[tuple[Cell, Tensor]]:
+    """A cell and what it is rebound to; a tensor of who writes has the new value at once."""
+    if cell is None:
+        return []
+    if isinstance(cell, Cell):
+        return [(cell, now)]
+    if written(cell, "batch_norm", now) is not cell:
+        raise _refused(name)
+    return []
+
+
+def _refused(name: str) -> InPlaceError:
+    return InPlaceError(
+        f"batch_norm: in training {name} is given a new value, and a tensor cannot change; "
+        f"pass fx.nn.Buffer({name}), or None to leave it"
+    )
 
 
 def layer_norm(
@@ -249,7 +293,12 @@ _layer_norm = quick(norms.layer_norm, "eps", tensors=3)
 
 def _full(value: float, shape: tuple[int, ...], like: Tensor) -> Tensor:
     """What stands for a weight or bias that is not there, for the kernel's sake."""
-    return filled(shape, value, like._dtype, like.device.name)  # type: ignore[no-any-return]
+    return _kept(value, shape, like._dtype, like.device.name)
+
+
+@lru_cache(64)
+def _kept(value: float, shape: tuple[int, ...], dtype: Any, device: str) -> Tensor:
+    return filled(shape, value, dtype, device)  # type: ignore[no-any-return]
 
 
 def group_norm(

@@ -109,13 +109,15 @@ def _max_pool(
 ) -> Any:
     x, single = batched(name, input, rank, LAYOUTS[rank])
     window, strides, steps, pads, _ = _plan(
-        name, x.shape, key(kernel_size), key(stride), key(padding), key(dilation), ceil_mode
+        name, x._shape, key(kernel_size), key(stride), key(padding), key(dilation), ceil_mode
     )
-    how = {"window": window, "stride": strides, "padding": pads, "dilation": steps}
     if rank == 1 and not return_indices and type(x) is Tensor and x._node is None:
-        return unbatched(pool_prims.max_pool_values(x, **how), single)  # nobody asks for places
-    values, indices = pool_prims.max_pool(x, **how)
-    values = unbatched(values, single)
+        how = {"window": window, "stride": strides, "padding": pads, "dilation": steps}
+        values = pool_prims.max_pool_values(x, **how)  # nobody asks for places
+        return unbatched(values, single) if single else values
+    values, indices = pool_prims.pooled(x, window, strides, pads, steps)
+    if single:
+        values = unbatched(values, single)
     return (values, unbatched(indices, single)) if return_indices else values
 
 
@@ -254,32 +256,37 @@ def _avg_pool(
 ) -> Tensor:
     x, single = batched(name, input, rank, LAYOUTS[rank])
     window, strides, steps, pads, outs = _plan(
-        name, x.shape, key(kernel_size), key(stride), key(padding), 1, ceil_mode
+        name, x._shape, key(kernel_size), key(stride), key(padding), 1, ceil_mode
     )
-    total = pool_prims.window_sum(x, window=window, stride=strides, padding=pads, dilation=steps)
+    total = pool_prims.summed(x, window, strides, pads, steps)
     if divisor_override is not None:
         if not divisor_override:
             raise ValueError(f"{name}: divisor_override must not be 0")
         return unbatched(total / divisor_override, single)
-    lows = tuple([low for low, _ in pads])
-    counts = _counts(x.shape[2:], window, strides, lows, outs, count_include_pad)
-    divisor: Any = prod([c[0] for c in counts])
-    if any(len(set(c)) > 1 for c in counts):
+    counts = _counts(x._shape[2:], window, strides, pads, outs, count_include_pad)
+    divisor: Any = counts
+    if type(counts) is tuple:
         divisor = as_tensor(1, dtype=x.dtype, device=x.device)
         for i, c in enumerate(counts):
             line = as_tensor(list(c), dtype=x.dtype, device=x.device)
             divisor = divisor * shape_prims.reshaped(line, (len(c), *[1] * (rank - 1 - i)))
-    return unbatched(total / divisor, single)
+    out = total / divisor
+    return unbatched(out, True) if single else out
 
 
 @lru_cache(maxsize=256)
 def _counts(
-    sizes: Ints, window: Ints, strides: Ints, lows: Ints, outs: Ints, padded: bool
-) -> tuple[Ints, ...]:
-    """How many elements of each window count, by dimension; what ceil mode added never does."""
+    sizes: Ints, window: Ints, strides: Ints, pads: Pairs, outs: Ints, padded: bool
+) -> int | tuple[Ints, ...]:
+    """How many elements of a window count; by dimension where windows differ.
+
+    What ceil mode added never does.
+    """
     out = []
-    for n, k, s, p, m in zip(sizes, window, strides, lows, outs, strict=True):
+    for n, k, s, (p, _), m in zip(sizes, window, strides, pads, outs, strict=True):
         first, end = (-p, n + p) if padded else (0, n)
         starts = [i * s - p for i in range(m)]
         out.append(tuple([min(a + k, end) - max(a, first) for a in starts]))
+    if all(len(set(c)) == 1 for c in out):
+        return prod([c[0] for c in out])
     return tuple(out)

@@ -69,23 +69,26 @@ def test_agrees_with_torch(case):
     _against_torch(case)
 
 
+COLUMNS = {"CONV_PLANES_WORK": 0, "CONV_PLANES_UP_TO": 0}
+
+
 @pytest.mark.parametrize("tile", [1, 2000, 20000])
 def test_tiles_change_nothing(tile):
-    with limits.given(CONV_COLUMNS=tile):
+    with limits.given(CONV_COLUMNS=tile, **COLUMNS):
         for case in CASES:
             _against_torch(case)
 
 
 def test_one_product_for_all_samples_equals_one_for_each():
-    with limits.given(CONV_FLAT=0):
+    with limits.given(CONV_FLAT=0, **COLUMNS):
         for case in CASES:
             _against_torch(case)
 
 
 @pytest.mark.parametrize("up_to", [0, 10**6], ids=["columns", "planes"])
-@pytest.mark.parametrize("chunk", [1, 1 << 20])
-def test_both_ways_serve_every_case(up_to, chunk):
-    with limits.given(CONV_PLANES_UP_TO=up_to, CONV_PLANES_CHUNK=chunk):
+@pytest.mark.parametrize("work", [0, 10**9])
+def test_both_ways_serve_every_case(up_to, work):
+    with limits.given(CONV_PLANES_UP_TO=up_to, CONV_PLANES_WORK=work):
         for case in CASES:
             _against_torch(case)
 

@@ -150,6 +150,26 @@ def test_batch_norm_rebinds_running_statistics():
     close(b, d)
 
 
+@pytest.mark.parametrize("affine", [True, False])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_steps_of_batch_norm_record_the_batch_and_follow_its_statistics(affine, dtype):
+    found = []
+    for lib, hold in ((fx, fx.nn.Buffer), (torch, lambda x: x)):
+        shapes = (5, 3, 2), (5, 3, 2), (3,), (3,), (3,)
+        x, ct, mean, *more = [lib.tensor(v.astype(dtype)) for v in arrays(*shapes)]
+        wanted = [v.requires_grad_() for v in (x, *more[: 2 * affine])]
+        mean, var = hold(mean), hold(lib.ones(3, dtype=mean.dtype))
+        norm = lib.nn.functional.batch_norm
+        for momentum in (0.1, 0.4):
+            y = norm(x, mean, var, *wanted[1:], training=True, momentum=momentum)
+        (first,) = lib.autograd.grad((y * ct).sum(), x, create_graph=True)
+        (first * ct + y**2).sum().backward()
+        found.append([y, mean, var, *[v.grad for v in wanted]])
+    for ours, theirs in zip(*found, strict=True):
+        assert str(ours.dtype).endswith(np.dtype(dtype).name)
+        close(ours.detach(), theirs.detach())
+
+
 def test_batch_norm_errors():
     x = fx.ones((2, 3))
     with pytest.raises(InPlaceError, match=r"pass fx.nn.Buffer\(running_mean\)"):

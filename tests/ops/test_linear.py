@@ -206,3 +206,39 @@ def test_products_that_are_refused():
 def test_matmul_is_one_call_above_its_primitive():
     x = fx.ones((2, 2))
     assert python_calls(fx.matmul, x, x) == 1 + python_calls(primitive("matmul"), x, x)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("many", [False, True])
+def test_short_and_long_products_with_vectors_have_the_gradients_of_torch(dtype, many):
+    torch = pytest.importorskip("torch")
+    m, n = (70, 80) if many else (5, 4)
+    rng = np.random.default_rng(0)
+    given = [rng.standard_normal(s).astype(dtype) for s in ((m, n), (n,), (m,), (m, n))]
+    found = []
+    for lib in (fx, torch):
+        a, x, y, b = [lib.tensor(v, requires_grad=True) for v in given]
+        out = (lib.outer(y, x) * b).sum() + lib.dot(a @ x, y) + lib.dot(b[0], x) + lib.trace(a)
+        first = lib.autograd.grad(out, (a, x, y), create_graph=True)
+        second = sum((g**2).sum() for g in first)
+        found.append([out, *first, *lib.autograd.grad(second, (a, x, y, b))])
+    for ours, theirs in zip(*found, strict=True):
+        ours, theirs = ours.detach().numpy(), theirs.detach().numpy()
+        assert ours.dtype == theirs.dtype
+        scale = float(np.abs(theirs).max())
+        tolerance = scale * (1e-5 if dtype == np.float32 else 1e-13)
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=tolerance)
+
+
+def test_products_with_vectors_under_transforms():
+    rng = np.random.default_rng(1)
+    a, x, y = [fx.tensor(rng.standard_normal(s)) for s in ((3, 5, 4), (3, 4), (3, 5))]
+    for f in (lambda a, x, y: a @ x, lambda a, x, y: fx.outer(x, y), lambda a, x, y: fx.dot(x, x)):
+        loop = fx.stack([f(*row) for row in zip(a, x, y)])
+        np.testing.assert_allclose(fx.vmap(f)(a, x, y).numpy(), loop.numpy(), rtol=1e-13)
+        np.testing.assert_allclose(fx.jit(f)(a[0], x[0], y[0]).numpy(), loop[0].numpy(), rtol=1e-13)
+        tangents = fx.ones_like(a[0]), fx.ones_like(x[0]), fx.ones_like(y[0])
+        _, along = fx.jvp(f, (a[0], x[0], y[0]), tangents)
+        pulled = fx.vjp(f, a[0], x[0], y[0])[1](fx.ones_like(along))
+        dot = sum(float((p * t).sum()) for p, t in zip(pulled, tangents))
+        np.testing.assert_allclose(dot, float(along.sum()), rtol=1e-12)

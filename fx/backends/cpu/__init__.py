@@ -45,7 +45,7 @@ KERNELS = {
     "classes": "nll nll_grad multilabel_margin multilabel_margin_grad",
     "index": "bags wrap_index take take_along_axis scatter scatter_along_axis one_hot",
     "lapack.eager": "cholesky_pulled verified",
-    "matmul": "matmul linear",
+    "matmul": "matmul mv linear",
     "philox": "random_bits derive with_lane next_key",
     "pool": "max_pool max_pool_values window_sum window_sum_transpose",
     "reduction": "sum prod max min any all argmax argmin logsumexp softmax log_softmax",
@@ -67,8 +67,8 @@ KERNELS = {
 FORMULAS = {
     "rows": """
         softmax_grad log_softmax_grad layer_norm layer_norm_grad group_norm group_norm_grad moments
-        batch_norm batch_norm_grad normalised distances pair_distances pulls
-        cross_entropy cross_entropy_grad""",
+        batch_norm batch_norm_grad batch_norm_step normalised distances pair_distances pulls
+        cross_entropy cross_entropy_grad dot""",
 }
 # those that LAPACK's plans are for
 FACTORS = frozenset(

@@ -11,10 +11,8 @@ about them becomes one int64 array, computed once for each combination of sizes:
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache, wraps
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
 
@@ -85,30 +83,3 @@ def windows(
         pointwise=unpadded and set(window) == {1} and set(stride) == {1},
         whole=unpadded and window == size and set(dilation) == {1} and math.prod(size) > 0,
     )
-
-
-def sliding(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """The kernel, which also refuses a window that does not fit: it would give no output."""
-
-    @wraps(kernel)
-    def checked(*arrays: Any, **params: Any) -> Any:
-        out = same_dtypes(*arrays, **params)
-        first = out[0] if type(out) is tuple else out
-        if 0 in first.shape[2:]:
-            raise ValueError("the window does not fit")  # and the spec rule says how
-        return out
-
-    same_dtypes = of_one_dtype(kernel)
-    return checked
-
-
-def of_one_dtype(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """The kernel, which also refuses arrays of two dtypes: it would promote them."""
-
-    @wraps(kernel)
-    def checked(*arrays: Any, **params: Any) -> Any:
-        if arrays[0].dtype != arrays[-1].dtype:
-            raise TypeError("dtypes differ")  # and the spec rule says how
-        return kernel(*arrays, **params)
-
-    return checked

@@ -27,10 +27,11 @@ def nll(
     if w is None or not x.size:
         return None
     count, shape = y.size, x.shape
+    behind = prod(shape[axis + 1 :]) if axis + 1 < len(shape) else 1
     both, bad = any_size.empty([x, 2, count]), _NONE.copy()
     any_size.kernel("places", "pick", x.dtype.char)([
-        count, any_size.chunk_of(count, 2.0), dense(x), dense(y), dense(w), both, count,
-        shape[axis], prod(shape[axis + 1 :]), len(weight), ignore_index, bad,
+        count, any_size.chunk_of(count, 2.0), dense(x), dense(y), dense(w) if weight else w, both,
+        count, shape[axis], behind, len(weight), ignore_index, bad,
     ])  # fmt: skip
     if bad.item() >= 0:
         raise IndexError("a class outside of the input")
@@ -38,8 +39,10 @@ def nll(
         return both[0].reshape(y.shape)
     if reduction == "sum":
         return sums.total(both[0], (0,))
-    loss, number = sums.total(both, (1,))
-    return loss / number
+    loss, number = sums.total(both, (1,)).tolist()
+    out = any_size.empty([x])
+    out.fill(loss / number if number else np.nan)  # rounded as a quotient of their own dtype
+    return out
 
 
 def nll_grad(

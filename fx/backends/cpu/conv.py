@@ -12,6 +12,8 @@ flattened).
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,7 @@ import numpy as np
 from fx import limits
 from fx.backends.cpu import _planes
 from fx.backends.cpu._arrays import HALVES, computed, contiguous, narrowed
-from fx.backends.cpu._windows import Windows, of_one_dtype, sliding, windows
+from fx.backends.cpu._windows import Windows, windows
 from fx.backends.cpu.blas import product
 from fx.backends.cpu.llvm import any_size
 from fx.backends.cpu.matmul import matmul
@@ -28,7 +30,6 @@ Pairs = tuple[tuple[int, int], ...]
 Ints = tuple[int, ...]
 
 
-@sliding
 def conv(
     x: np.ndarray,
     w: np.ndarray,
@@ -43,42 +44,42 @@ def conv(
     out = (S + lo + hi - dilation * (kernel - 1) - 1) // stride + 1; `padding` holds a (lo, hi) pair
     for each spatial dimension. Raises ValueError where shapes, or the kernel, do not fit.
     """
-    win = windows(x.shape[2:], w.shape[2:], stride, padding, dilation)
-    _check_channels(x.shape[1], w.shape[0], w.shape[1], groups)
-    out_shape = (x.shape[0], w.shape[0], *win.out)
+    plan = _plan(x.shape, w.shape, stride, padding, dilation, groups)
+    win, dtype = plan.win, _common_dtype(x, w)
+    if not win.positions:
+        raise ValueError("the window does not fit")  # and the spec rule says how
+    if plan.planes and dtype.char in "fd":
+        return _planes.forward(contiguous(x), contiguous(w), plan.planes, groups, plan.out)
     N, C, O, G = x.shape[0], x.shape[1], w.shape[0], groups
-    by_tiles = x.dtype is w.dtype and _by_tiles(x.dtype, O // G, C // G * win.taps)
-    if by_tiles:
-        x, w, dtype = contiguous(x), contiguous(w), x.dtype
-    else:
-        x, w, dtype = _pair(x, w)
-    if not (x.size and w.size and win.positions):
-        return np.zeros(out_shape, dtype)
+    by_tiles = _by_tiles(dtype, O // G, C // G * win.taps)
+    x, w = (contiguous(x), contiguous(w)) if by_tiles else (computed(x), computed(w))
+    if plan.empty:
+        return np.zeros(plan.out, dtype)
     if not by_tiles:
-        params = dict(stride=stride, padding=padding, dilation=dilation, groups=groups)
-        native = _native("conv", x, w, out_shape, win, params)
-        if native is not None:
-            return narrowed(native, dtype)
+        if plan.native and x.dtype.kind == "f":
+            params = dict(stride=stride, padding=padding, dilation=dilation, groups=groups)
+            native = _native("conv", x, w, params)
+            if native is not None:
+                return narrowed(native, dtype)
+        if plan.layout:
+            out = _planes.forward(x, w, plan.layout, groups, plan.out)
+            return narrowed(out, dtype)
     x = x.reshape(N, C, win.volume)
-    if not by_tiles and _planes.suits(O // G, win):
-        out = _planes.forward(x, w.reshape(O, C // G, win.taps), win, G)
-    else:
-        w = w.reshape(G, O // G, -1)  # (G, M, K)
-        out = np.empty((N, G, O // G, win.positions), x.dtype)
-        buffer = None
-        for tile in _tiles(N, C, win, x.itemsize):
-            n, t = slice(tile[0], tile[1]), _positions(tile, win)
-            flat = _is_flat(tile, t)
-            cols, buffer = _columns(x[n], win, G, tile, flat, buffer)
-            if flat:  # (G, M, K) @ (G, K, n*T)
-                product = matmul(w, cols).reshape(G, O // G, tile[1] - tile[0], -1)
-                out[n] = product.transpose(2, 0, 1, 3)
-            else:  # (G, M, K) @ (n, G, K, T)
-                _matmul_into(w, cols, out[n, :, :, t])
-    return narrowed(out.reshape(out_shape), dtype)
+    w = w.reshape(G, O // G, -1)  # (G, M, K)
+    out = np.empty((N, G, O // G, win.positions), x.dtype)
+    buffer = None
+    for tile in _tiles(N, C, win, x.itemsize):
+        n, t = slice(tile[0], tile[1]), _positions(tile, win)
+        flat = _is_flat(tile, t)
+        cols, buffer = _columns(x[n], win, G, tile, flat, buffer)
+        if flat:  # (G, M, K) @ (G, K, n*T)
+            product = matmul(w, cols).reshape(G, O // G, tile[1] - tile[0], -1)
+            out[n] = product.transpose(2, 0, 1, 3)
+        else:  # (G, M, K) @ (n, G, K, T)
+            _matmul_into(w, cols, out[n, :, :, t])
+    return narrowed(out.reshape(plan.out), dtype)
 
 
-@of_one_dtype
 def conv_input_grad(
     g: np.ndarray,
     w: np.ndarray,
@@ -93,47 +94,47 @@ def conv_input_grad(
 
     w (O, C//groups, *kernel). Raises ValueError where g is not what `conv` gives for such an input.
     """
-    win = windows(tuple(input_size), w.shape[2:], stride, padding, dilation)
-    C = w.shape[1] * groups
-    _check_channels(C, w.shape[0], w.shape[1], groups)
-    _check_cotangent(g, w.shape[0], win)
-    g, w, dtype = _pair(g, w)
-    N, O, G = g.shape[0], w.shape[0], groups
-    if not (C and win.volume and g.size):
-        return np.zeros((N, C, *input_size), dtype)
-    params = dict(
-        input_size=tuple(input_size), stride=stride, padding=padding, dilation=dilation,
-        groups=groups,
-    )  # fmt: skip
-    native = _native("conv_input_grad", g, w, g.shape, win, params)
-    if native is not None:
-        return narrowed(native, dtype)
-    if _planes.suits(O // G, win) and np.isfinite(w).all():
-        g, w = g.reshape(N, O, win.positions), w.reshape(O, C // G, win.taps)
-        out = _planes.input_grad(g, w, win, G)
-    else:
-        out = np.zeros((N, C, win.volume), g.dtype)
-        g = g.reshape(N, G, O // G, win.positions)
-        w = w.reshape(G, O // G, -1).transpose(0, 2, 1)  # (G, K, M)
-        buffer = None
-        for tile in _tiles(N, C, win, g.itemsize):
-            n, t = slice(tile[0], tile[1]), _positions(tile, win)
-            flat = _is_flat(tile, t)
-            part = g[n, :, :, t]  # (n, G, M, T)
-            if flat:
-                part = _flattened(part)  # (G, M, n*T)
-            if win.pointwise and not flat:
-                _matmul_into(w, part, out.reshape(N, G, C // G, -1)[n])
-                continue
-            shape = (*part.shape[:-2], w.shape[1], part.shape[-1])
-            cols, buffer = _room(buffer, shape, g.dtype)
-            _matmul_into(w, part, cols)  # (G, K, n*T) or (n, G, K, T)
-            steps = _steps(cols.shape, tile, flat)
-            _by_samples("col2im", cols, out[n], cols, out[n], steps, win, tile)
-    return narrowed(out.reshape(N, C, *input_size), dtype)
+    shape = (g.shape[0], w.shape[1] * groups, *input_size)
+    plan = _plan(shape, w.shape, stride, padding, dilation, groups)
+    win, dtype = plan.win, _common_dtype(g, w)
+    _check_cotangent(g, plan)
+    if plan.planes and dtype.char in "fd":
+        return _planes.input_grad(contiguous(g), contiguous(w), plan.planes, groups, shape)
+    g, w = computed(g), computed(w)
+    N, C, O, G = g.shape[0], shape[1], g.shape[1], groups
+    if plan.empty:
+        return np.zeros(shape, dtype)
+    if plan.native and g.dtype.kind == "f":
+        params = dict(
+            input_size=tuple(input_size), stride=stride, padding=padding, dilation=dilation,
+            groups=groups,
+        )  # fmt: skip
+        native = _native("conv_input_grad", g, w, params)
+        if native is not None:
+            return narrowed(native, dtype)
+    if plan.layout:
+        return narrowed(_planes.input_grad(g, w, plan.layout, groups, shape), dtype)
+    out = np.zeros((N, C, win.volume), g.dtype)
+    g = g.reshape(N, G, O // G, win.positions)
+    w = w.reshape(G, O // G, -1).transpose(0, 2, 1)  # (G, K, M)
+    buffer = None
+    for tile in _tiles(N, C, win, g.itemsize):
+        n, t = slice(tile[0], tile[1]), _positions(tile, win)
+        flat = _is_flat(tile, t)
+        part = g[n, :, :, t]  # (n, G, M, T)
+        if flat:
+            part = _flattened(part)  # (G, M, n*T)
+        if win.pointwise and not flat:
+            _matmul_into(w, part, out.reshape(N, G, C // G, -1)[n])
+            continue
+        room = (*part.shape[:-2], w.shape[1], part.shape[-1])
+        cols, buffer = _room(buffer, room, g.dtype)
+        _matmul_into(w, part, cols)  # (G, K, n*T) or (n, G, K, T)
+        steps = _steps(cols.shape, tile, flat)
+        _by_samples("col2im", cols, out[n], cols, out[n], steps, win, tile)
+    return narrowed(out.reshape(shape), dtype)
 
 
-@of_one_dtype
 def conv_weight_grad(
     x: np.ndarray,
     g: np.ndarray,
@@ -148,36 +149,69 @@ def conv_weight_grad(
 
     Raises ValueError where g is not what `conv` gives for such an input.
     """
-    win = windows(x.shape[2:], tuple(kernel_size), stride, padding, dilation)
-    _check_channels(x.shape[1], g.shape[1], x.shape[1] // groups, groups)
-    _check_cotangent(g, g.shape[1], win)
-    if g.shape[0] != x.shape[0]:
-        raise ValueError(f"x {x.shape} and g {g.shape} differ in the number of samples")
-    x, g, dtype = _pair(x, g)
+    shape = (g.shape[1], x.shape[1] // groups, *kernel_size)
+    plan = _plan(x.shape, shape, stride, padding, dilation, groups)
+    win, dtype = plan.win, _common_dtype(x, g)
+    _check_cotangent(g, plan)
+    if plan.planes and dtype.char in "fd":
+        return _planes.weight_grad(contiguous(x), contiguous(g), plan.planes, groups, shape)
+    x, g = computed(x), computed(g)
     N, C, O, G = x.shape[0], x.shape[1], g.shape[1], groups
-    out_shape = (O, C // G, *kernel_size)
-    if not (x.size and g.size):
-        return np.zeros(out_shape, dtype)
-    params = dict(
-        kernel_size=tuple(kernel_size), stride=stride, padding=padding, dilation=dilation,
-        groups=groups,
-    )  # fmt: skip
-    native = _native("conv_weight_grad", x, g, g.shape, win, params)
-    if native is not None:
-        return narrowed(native, dtype)
+    if plan.empty:
+        return np.zeros(shape, dtype)
+    if plan.native and x.dtype.kind == "f":
+        params = dict(
+            kernel_size=tuple(kernel_size), stride=stride, padding=padding, dilation=dilation,
+            groups=groups,
+        )  # fmt: skip
+        native = _native("conv_weight_grad", x, g, params)
+        if native is not None:
+            return narrowed(native, dtype)
+    if plan.layout:
+        return narrowed(_planes.weight_grad(x, g, plan.layout, groups, shape), dtype)
     x = x.reshape(N, C, win.volume)
-    out = None
-    if _planes.suits(O // G, win):
-        out = _planes.weight_grad(x, g.reshape(N, O, win.positions), win, G)
-    if out is None or not np.isfinite(out).all():
-        g = g.reshape(N, G, O // G, win.positions)
-        out = np.zeros((G, O // G, C // G * win.taps), x.dtype)
-        buffer = None
-        for tile in _tiles(N, C, win, x.itemsize):
-            n, t = slice(tile[0], tile[1]), _positions(tile, win)
-            cols, buffer = _columns(x[n], win, G, tile, True, buffer)  # (G, K, n*T)
-            out += matmul(_flattened(g[n, :, :, t]), cols.transpose(0, 2, 1))
-    return narrowed(out.reshape(out_shape), dtype)
+    g = g.reshape(N, G, O // G, win.positions)
+    out = np.zeros((G, O // G, C // G * win.taps), x.dtype)
+    buffer = None
+    for tile in _tiles(N, C, win, x.itemsize):
+        n, t = slice(tile[0], tile[1]), _positions(tile, win)
+        cols, buffer = _columns(x[n], win, G, tile, True, buffer)  # (G, K, n*T)
+        out += matmul(_flattened(g[n, :, :, t]), cols.transpose(0, 2, 1))
+    return narrowed(out.reshape(shape), dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Which way convolutions of x (N, C, *S) and w (O, C // groups, *kernel) go, all three."""
+
+    win: Windows
+    out: Ints  # (N, O, *out)
+    empty: bool  # there is nothing to multiply
+    native: bool  # there is enough work to compile for these shapes
+    layout: _planes.Layout | None  # of planes, where they suit
+    planes: _planes.Layout | None  # the same where nothing goes before: of float32 and float64
+
+
+@lru_cache(maxsize=1024)
+def _plan(x: Ints, w: Ints, stride: Ints, padding: Pairs, dilation: Ints, groups: int) -> _Plan:
+    win = windows(x[2:], w[2:], stride, padding, dilation)
+    _check_channels(x[1], w[0], w[1], groups)
+    out = (x[0], w[0], *win.out)
+    empty = 0 in (*x, *out)
+    native = math.prod(out) * w[1] * win.taps >= limits.CONV_FROM
+    suits = not empty and _planes.suits(x[0] * w[0] * w[1], w[0] // groups, win)
+    layout = _planes.layout_of(win) if suits else None
+    return _Plan(win, out, empty, native, layout, None if native else layout)
+
+
+limits.on_change(_plan.cache_clear)
+
+
+def _common_dtype(x: np.ndarray, y: np.ndarray) -> np.dtype:
+    dtype = x.dtype
+    if dtype is not y.dtype and dtype != y.dtype:
+        raise TypeError("dtypes differ")  # and the spec rule says how
+    return dtype
 
 
 def _by_tiles(dtype: np.dtype, outputs: int, depth: int) -> bool:
@@ -189,17 +223,8 @@ def _by_tiles(dtype: np.dtype, outputs: int, depth: int) -> bool:
     return has_tiles(dtype)
 
 
-def _native(
-    name: str, x: np.ndarray, y: np.ndarray, out: Ints, win: Windows, params: dict[str, Any]
-) -> np.ndarray | None:
-    """What a native kernel gives; None where the other ways are to be taken.
-
-    `out` is the shape of the output of `conv`.
-    """
-    groups = params["groups"]
-    inner = y.shape[1] if name != "conv_weight_grad" else x.shape[1] // groups
-    if x.dtype.kind != "f" or math.prod(out) * inner * win.taps < limits.CONV_FROM:
-        return None
+def _native(name: str, x: np.ndarray, y: np.ndarray, params: dict[str, Any]) -> np.ndarray | None:
+    """What a native kernel gives; None where there is none for this platform."""
     from fx.backends.cpu.llvm.conv import native
 
     found = native.run(name, [x, y], params)
@@ -310,14 +335,6 @@ def _matmul_into(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:
         out[...] = matmul(x, y)
 
 
-def _pair(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.dtype]:
-    """Both operands ready to compute with, and the dtype of the result."""
-    dtype = x.dtype if x.dtype == y.dtype else np.result_type(x.dtype, y.dtype)
-    if x.dtype != y.dtype:
-        x, y = x.astype(dtype, copy=False), y.astype(dtype, copy=False)
-    return computed(x), computed(y), dtype
-
-
 def _check_channels(c: int, o: int, c_per_group: int, groups: int) -> None:
     if groups < 1 or c % groups or o % groups or c_per_group != c // groups:
         raise ValueError(
@@ -326,8 +343,6 @@ def _check_channels(c: int, o: int, c_per_group: int, groups: int) -> None:
         )
 
 
-def _check_cotangent(g: np.ndarray, o: int, win: Windows) -> None:
-    if g.shape[1:] != (o, *win.out):
-        raise ValueError(
-            f"g must have shape (N, {o}, {', '.join(map(str, win.out))}), got {g.shape}"
-        )
+def _check_cotangent(g: np.ndarray, plan: _Plan) -> None:
+    if g.shape != plan.out:
+        raise ValueError(f"g must have shape {plan.out}, got {g.shape}")

@@ -127,25 +127,40 @@ def with_next_key(
         more: the span and the least of integers; the probabilities of chances, of that dtype.
         out: C-contiguous, for the samples of a standard distribution; None makes an array.
     """
-    found = philox.loaded.get((family, dtype))
-    n = prod(shape)
-    if not 0 < n < philox.FEW:
-        return None
-    if found is None:
-        make = _MADE.get(family)
-        if make is None or not philox.loaded:
-            return None
-        return make(key, shape, dtype, *more)  # type: ignore[no-any-return]
-    run, like = found
-    empty = any_size.empty
+    way = _small.get((family, shape, dtype))
+    if way is None:
+        way = _small_way(family, shape, dtype)
+        if way is None:
+            make = _MADE.get(family)
+            if make is None or not philox.loaded or not 0 < prod(shape) < philox.FEW:
+                return None
+            return make(key, shape, dtype, *more)  # type: ignore[no-any-return]
+    run, tasks, n, spec = way
     if out is None:
-        out = empty([like, *shape])
-    following = empty([_KEY_LIKE, KEY_WORDS])
-    run([-(-n // limits.DRAW_PIECE), 0, dense(key), out, n, following, *more])
+        out = any_size.empty(spec)
+    following = any_size.empty(_KEY_SPEC)
+    run([tasks, 0, key if key.flags.c_contiguous else dense(key), out, n, following, *more])
     return out, following
 
 
+def _small_way(family: str, shape: tuple[int, ...], dtype: Any) -> tuple[Any, ...] | None:
+    """Of a small draw by a kernel that has been loaded: that, its tasks and samples, its result."""
+    found = philox.loaded.get((family, dtype))
+    n = prod(shape)
+    if found is None or not 0 < n < philox.FEW:
+        return None
+    if len(_small) >= _MOST_SMALL:
+        _small.clear()
+    run, like = found
+    way = _small[family, shape, dtype] = run, -(-n // limits.DRAW_PIECE), n, [like, *shape]
+    return way
+
+
+_small: dict[tuple[str, tuple[int, ...], Any], tuple[Any, ...]] = {}
+_MOST_SMALL = 1024
+limits.on_change(_small.clear)
 _KEY_LIKE = np.zeros(1, np.uint32)
+_KEY_SPEC = [_KEY_LIKE, KEY_WORDS]
 
 
 def _chances(
@@ -155,7 +170,7 @@ def _chances(
     if dtype.char not in "fd":
         return None
     empty, wrong = any_size.empty, np.zeros(1, np.int64)
-    out, following = empty([p, *shape]), empty([_KEY_LIKE, KEY_WORDS])
+    out, following = empty([p, *shape]), empty(_KEY_SPEC)
     n = prod(shape)
     tasks = -(-n // limits.DRAW_PIECE)
     run = any_size.kernel("draws", "chances", "float32" if dtype.char == "f" else "float64")

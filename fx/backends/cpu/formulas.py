@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from fx import limits
-from fx.backends.cpu._arrays import copied, memory_order, transposed_back
+from fx.backends.cpu._arrays import copied, transposed_back
+from fx.backends.cpu._broadcasting import common_order, joined
 from fx.backends.cpu.llvm import any_size
 from fx.backends.cpu.llvm.formulas import CLASSES, MOST_SIZES, Shape, program
 
@@ -38,10 +39,11 @@ class Elements:
 
     def __init__(self, name: str, formula: Callable[..., Any], words: Sequence[str] = ()) -> None:
         self.name, self.formula, self.words = name, formula, tuple(words)
-        self.kernels: dict[Any, Any] = {}  # by dtypes and shapes
+        self.kernels: dict[Any, Any] = {}  # by dtypes and kinds of shapes
+        self.alike: dict[Any, tuple[Any, Any]] = {}  # what runs, by dtypes and the one shape
         self.ways: dict[Any, tuple[Any, ...]] = {}  # by how arrays lie that are not alike
-        limits.on_change(self.kernels.clear)
-        limits.on_change(self.ways.clear)
+        for known in (self.kernels, self.alike, self.ways):
+            limits.on_change(known.clear)
 
     def __call__(self, *arrays: np.ndarray, **numbers: Any) -> np.ndarray | None:
         x = arrays[0]
@@ -65,20 +67,33 @@ class Elements:
                 args.append(value)
         if not alike:
             return self._broadcast(arrays, args)
-        n = x.size
-        if n < limits.FUSED_FROM:
-            return None
-        found = self.kernels.get(key)
-        if found is None:
-            shapes = [("a",) if a.shape == shape else () for a in arrays]
-            found = self.kernels[key] = self._kernel(arrays, shapes)
-        run, like = found
+        way = self.alike.get((key, shape))
+        if way is None:
+            way = self._alike(key, arrays)
+        run, spec = way
         if run is None:
             return None
-        out = any_size.empty([like, *shape])
+        out = any_size.empty(spec)
         args.append(out)
-        run(args, (n,))
+        run(args)
         return out
+
+    def _alike(self, key: str, arrays: Sequence[np.ndarray]) -> tuple[Any, Any]:
+        """What runs on dense arrays of one shape, and numbers, and the likeness of the result."""
+        if len(self.alike) >= _MOST:
+            self.alike.clear()
+        shape = arrays[0].shape
+        run = spec = None
+        if (n := prod(shape)) >= limits.FUSED_FROM:
+            found = self.kernels.get(key)
+            if found is None:
+                shapes = [("a",) if a.shape == shape else () for a in arrays]
+                found = self.kernels[key] = self._kernel(arrays, shapes)
+            made, like = found
+            if made is not None:
+                run, spec = made.at((n,)), [like, *shape]
+        self.alike[key, shape] = run, spec
+        return run, spec
 
     def _kernel(self, arrays: Sequence[np.ndarray], shapes: Sequence[Shape]) -> tuple[Any, Any]:
         chars = "".join([a.dtype.char for a in arrays])
@@ -87,7 +102,7 @@ class Elements:
         count = len(self.words)
         shapes, chars = [*shapes, *[()] * count], chars + "P" * count
         made = program(self.name, self._formula, shapes, chars)
-        return (None, None) if made is None else (made.run, np.zeros(1, made.results[0]))
+        return (None, None) if made is None else (made, np.zeros(1, made.results[0]))
 
     def _formula(self, *xs: Any) -> Any:
         k = len(xs) - len(self.words)
@@ -102,28 +117,28 @@ class Elements:
             if len(self.ways) >= _MOST:
                 self.ways.clear()
             way = self.ways[key] = self._way(arrays)
-        run, like, shape, sizes, cuts = way
+        run, spec, order, cuts = way
         if run is None:
-            if sizes is None:
+            if order is None:
                 return None
             numbers = dict(zip(self.words, args[2 + count :]))
-            out = self(*[a.transpose(sizes) if a.shape else a for a in arrays], **numbers)
-            return None if out is None else transposed_back(out, sizes)
+            out = self(*[a.transpose(order) if a.shape else a for a in arrays], **numbers)
+            return None if out is None else transposed_back(out, order)
         words: list[Any] = [1, 0]
         for a, cut in zip(arrays, cuts):
             words.append(dense(a if cut is None else a[cut]))
-        out = any_size.empty([like, *shape])
-        run([*words, *args[2 + count :], out], sizes)
+        out = any_size.empty(spec)
+        run([*words, *args[2 + count :], out])
         return out
 
     def _way(self, arrays: Sequence[np.ndarray]) -> tuple[Any, ...]:
-        """What runs on such arrays: its run, sizes, and what is cut out of each array.
+        """What runs on such arrays, the likeness of the result, and what is cut out of each.
 
-        Without a run it is nothing, or the order of axes in which they are dense.
+        Where nothing runs: the order of axes in which they are dense, if there is one.
         """
-        order = _memory_order(arrays)
+        order = common_order(arrays)
         if order is not None:
-            return None, None, (), order, ()
+            return None, None, order, ()
         try:
             shape = np.broadcast_shapes(*[a.shape for a in arrays])
         except ValueError:
@@ -132,12 +147,15 @@ class Elements:
             shape = broadcast_shapes(self.name, *[a.shape for a in arrays])
         sizes, shapes, cuts = joined(arrays, shape)
         if prod(shape) < limits.FUSED_FROM or not 0 < len(sizes) <= MOST_SIZES:
-            return None, None, (), None, ()
+            return None, None, None, ()
         key = tuple([(a.dtype.char, s) for a, s in zip(arrays, shapes)])
         found = self.kernels.get(key)
         if found is None:
             found = self.kernels[key] = self._kernel(arrays, shapes)
-        return (*found, shape, tuple(sizes) if found[0] else None, cuts)
+        made, like = found
+        if made is None:
+            return None, None, None, ()
+        return made.at(tuple(sizes)), [like, *shape], None, cuts
 
 
 _MOST = 1024  # kinds of arrays that a formula remembers
@@ -173,12 +191,13 @@ class Rows:
         self.shift = 0 if len(letters) < 3 else 4
         self.keeps = keeps
         self.kernels: dict[str, dict[Any, Any]] = {kind: {} for kind in CLASSES}
-        for kernels in self.kernels.values():
-            limits.on_change(kernels.clear)
+        self.ways: dict[Any, tuple[Any, Any]] = {}  # by dtype, sizes and the shapes of the results
+        for known in (*self.kernels.values(), self.ways):
+            limits.on_change(known.clear)
 
     def __call__(
         self, arrays: Sequence[np.ndarray], sizes: tuple[int, ...],
-        results: Sequence[tuple[int, ...]], *numbers: float,
+        results: tuple[tuple[int, ...], ...], *numbers: float,
     ) -> Any:  # fmt: skip
         """What the formula gives, or None.
 
@@ -188,9 +207,14 @@ class Rows:
             results: the shapes of what it gives.
             numbers: Python's.
         """
-        x = arrays[self.large]
-        dtype = x.dtype
-        run, likes = self.chosen(dtype, x.size, sizes)
+        dtype = arrays[self.large].dtype
+        way = self.ways.get((dtype, sizes, results))
+        if way is None:
+            if len(self.ways) >= _MOST:
+                self.ways.clear()
+            way = self.chosen(dtype, arrays[self.large].size, sizes, results)
+            self.ways[dtype, sizes, results] = way
+        run, specs = way
         if run is None:
             return None
         words: list[Any] = [1, 0]
@@ -198,12 +222,14 @@ class Rows:
             if a.dtype is not (fixed or dtype):
                 return None
             words.append(a if a.flags.num & _DENSE == _DENSE else copied(a))
-        for value in numbers:
-            words.append(float(value))
-        return computed(run, words, sizes, likes, results)
+        words += map(float, numbers)
+        return computed(run, words, specs)
 
-    def chosen(self, dtype: np.dtype, size: int, sizes: tuple[int, ...]) -> tuple[Any, Any]:
-        """What runs for so many elements with axes of such sizes, and likes of its results."""
+    def chosen(
+        self, dtype: np.dtype, size: int, sizes: tuple[int, ...],
+        results: Sequence[tuple[int, ...]],
+    ) -> tuple[Any, Any]:  # fmt: skip
+        """What runs for so many elements with axes of such sizes, and likenesses of its results."""
         if size < limits.FUSED_FROM:
             return None, None
         n = sizes[self.along]
@@ -214,7 +240,10 @@ class Rows:
         found = self.kernels[kind].get(dtype)
         if found is None:
             found = self.kernels[kind][dtype] = self._kernel(dtype.char, kind)
-        return found
+        made, likes = found
+        if made is None:
+            return None, None
+        return made.at(sizes), [[like, *shape] for like, shape in zip(likes, results)]
 
     def _kernel(self, char: str, kind: str) -> tuple[Any, Any]:
         if not _computes(char):
@@ -225,26 +254,23 @@ class Rows:
         made = program(self.name, self._formula, shapes, chars, self.along, kind)
         if made is None:
             return None, None
-        return made.run, [np.zeros(1, dtype) for dtype in made.results]
+        return made, [np.zeros(1, dtype) for dtype in made.results]
 
     def _formula(self, *xs: Any) -> Any:
         k = len(self.shapes)
         return self.formula(*xs[:k], **dict(zip(self.words, xs[k:])))
 
 
-def computed(
-    run: Any, words: list[Any], sizes: tuple[int, ...], likes: Sequence[np.ndarray],
-    results: Sequence[tuple[int, ...]],
-) -> Any:  # fmt: skip
-    """The result of a program of these words, or a list of several."""
-    if len(likes) == 1:
-        out = any_size.empty([likes[0], *results[0]])
+def computed(run: Any, words: list[Any], specs: Sequence[Any]) -> Any:
+    """The result of a program of these words, or a list of several: of such likenesses."""
+    if len(specs) == 1:
+        out = any_size.empty(specs[0])
         words.append(out)
-        run(words, sizes)
+        run(words)
         return out
-    outs = [any_size.empty([like, *shape]) for like, shape in zip(likes, results)]
+    outs = [*map(any_size.empty, specs)]
     words += outs
-    run(words, sizes)
+    run(words)
     return outs
 
 
@@ -283,7 +309,7 @@ class Along:
         way = self.ways.get((shape, axes, keepdims, dtype))
         if way is None:
             way = self._way(shape, axes, keepdims, dtype)
-        run, likes, sizes, given, results = way
+        run, specs, given = way
         if run is None:
             return None
         words: list[Any] = [1, 0]
@@ -298,24 +324,24 @@ class Along:
                     return None
                 value = float(value)
             words.append(value)
-        return computed(run, words, sizes, likes, results)
+        return computed(run, words, specs)
 
     def _way(
         self, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool, dtype: np.dtype
     ) -> tuple[Any, ...]:
-        """What runs on such an array, likes of its results, sizes, and all shapes."""
+        """What runs on such an array, likenesses of its results, and the shapes of arguments."""
         if len(self.ways) >= _MOST:
             self.ways.clear()
         sizes, reduced = _rows_along(shape, axes, keepdims)
-        run = likes = None
-        if sizes:
-            of = self.last if len(sizes) == 2 else self.inner
-            run, likes = of.chosen(dtype, prod(shape), sizes)
         given, results = (
             [shape if kind == "x" else reduced for kind in kinds]
             for kinds in (self.given, self.gives)
         )
-        way = self.ways[shape, axes, keepdims, dtype] = run, likes, sizes, given, results
+        run = specs = None
+        if sizes:
+            of = self.last if len(sizes) == 2 else self.inner
+            run, specs = of.chosen(dtype, prod(shape), sizes, results)
+        way = self.ways[shape, axes, keepdims, dtype] = run, specs, given
         return way
 
 
@@ -341,60 +367,3 @@ def _computes(chars: str, among: str = "fd") -> bool:
     """Whether there are kernels for arguments of these dtypes."""
     floats = set(chars) - {"?"}
     return len(floats) == 1 and floats <= set(among) and any_size.available()
-
-
-def _memory_order(arrays: Sequence[np.ndarray]) -> tuple[int, ...] | None:
-    """The axes in the order of memory, where that is another, of arrays that lie alike."""
-    full = [a for a in arrays if a.shape]
-    x = full[0]
-    if x.flags.c_contiguous or any(a.shape != x.shape for a in full):
-        return None
-    steps = [s // x.itemsize for s in x.strides]
-    for a in full[1:]:
-        if [s // a.itemsize for s in a.strides] != steps:
-            return None
-    return memory_order(full[:1])
-
-
-_LETTERS = "abcdefgh"
-
-
-def joined(
-    arrays: Sequence[np.ndarray], shape: tuple[int, ...]
-) -> tuple[list[int], list[Shape], list[Any]]:
-    """Arrays that broadcast to ``shape``, with as few axes as tell them apart.
-
-    Neighbouring axes that the same arrays have are one: of (2, 3, 4) and (4,) there are two, of
-    sizes 6 and 4, and the shapes are ("a", "b") and ("1", "b"). What repeats its elements is cut to
-    one of them: the last of the results are indices, or None.
-    """
-    rank = len(shape)
-    has = []  # of each array and axis, whether it is more than one number repeated
-    for a in arrays:
-        own = [n != 1 and s != 0 for n, s in zip(a.shape, a.strides)]
-        has.append([False] * (rank - a.ndim) + own)
-    sizes: list[int] = []
-    columns: list[tuple[bool, ...]] = []
-    for i, n in enumerate(shape):
-        if n == 1:
-            continue
-        if not any(mine[i] for mine in has):  # one of them is written out
-            whole = [
-                k for k, a in enumerate(arrays) if a.ndim >= rank - i and a.shape[i - rank] == n
-            ]
-            has[whole[0]][i] = True
-        column = tuple([mine[i] for mine in has])
-        if columns and columns[-1] == column:
-            sizes[-1] *= n
-        else:
-            sizes.append(n)
-            columns.append(column)
-    shapes: list[Shape] = []
-    cuts: list[Any] = []
-    for k, (a, mine) in enumerate(zip(arrays, has)):
-        names = [_LETTERS[j] if c[k] else "1" for j, c in enumerate(columns)]
-        shapes.append(tuple(names) if any(mine) else ())
-        own = mine[rank - a.ndim :]
-        cut = (*[slice(None) if m else 0 for m in own], ...)
-        cuts.append(None if all(own) else cut)
-    return sizes, shapes, cuts

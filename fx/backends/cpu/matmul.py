@@ -22,16 +22,17 @@ def matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     float16 and bfloat16 are computed in float32 and rounded once. Both operands have ndim >= 2.
     The result is C-contiguous. Raises ValueError where the shapes do not fit.
     """
-    rank = x.ndim
-    if rank == y.ndim and x.dtype is y.dtype and x.dtype.kind == "f" and x.itemsize > 2:
-        if rank == 2 and x.shape[1] == y.shape[0] != 1:
-            small = blas.ready and x.size * y.shape[1] <= limits.BLAS_SERIAL
+    dtype = x.dtype
+    if dtype is y.dtype and dtype.char in "fd":
+        a, b = x.shape, y.shape
+        if len(a) == 2 == len(b) and a[1] == b[0] != 1:
+            small = blas.ready and x.size * b[1] <= limits.BLAS_SERIAL
             return np.dot(x, y) if small else product(x, y)
-        if rank == 3 and x.shape[0] == y.shape[0] > 1 and x.shape[2] == y.shape[1] > 1 < y.shape[2]:
-            work, k = x.size * y.shape[2], x.shape[2]
+        if len(a) == 3 == len(b) and a[0] == b[0] and a[2] == b[1] > 1 < b[2]:
+            work = x.size * b[2]
             if work >= min(limits.BLAS_SERIAL, limits.EAGER_GEMM_FROM) or not blas.ready:
                 return product(x, y)
-            return np.matmul(x, y) if k < limits.EAGER_GEMM_LONG else product(x, y)
+            return np.matmul(x, y) if b[1] < limits.EAGER_GEMM_LONG else product(x, y)
     if x.ndim < 2 or y.ndim < 2:
         raise ValueError(f"matmul takes operands of ndim >= 2, got {x.shape} and {y.shape}")
     if x.shape[-1] != y.shape[-2]:
@@ -68,6 +69,15 @@ def product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         if out is not None:
             return out
     return blas.product(x, y)
+
+
+def mv(x: np.ndarray, y: np.ndarray) -> np.ndarray | None:
+    """x (m, k) @ y (k,): (m,); None where their dtypes differ."""
+    if x.dtype is not y.dtype:
+        return None
+    if x.dtype.char in "fd" and len(y) > 1 and x.size <= limits.BLAS_SERIAL and blas.ready:
+        return np.dot(x, y)
+    return matmul(x, y.reshape(-1, 1)).reshape(-1)
 
 
 def linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) -> Any:

@@ -4,6 +4,7 @@ Ceil mode is a larger high padding. A window that does not fit gives no output.
 """
 
 import math
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,32 @@ import numpy as np
 from fx import limits
 from fx.backends.cpu import sums
 from fx.backends.cpu._arrays import computed, contiguous, narrowed, widen
-from fx.backends.cpu._windows import Windows, sliding, windows
+from fx.backends.cpu._windows import Windows, windows
 from fx.backends.cpu.llvm import any_size
 from fx.prims.windows import some_window_is_all_padding
 
 Pairs = tuple[tuple[int, int], ...]
 Ints = tuple[int, ...]
+
+
+@lru_cache(maxsize=1024)
+def _plan(
+    shape: Ints, window: Ints, stride: Ints, padding: Pairs, dilation: Ints
+) -> tuple[Windows, Ints, int, bool, bool]:
+    """Windows over x (N, C, *S), the shape of what they give, planes, and whether it is compiled.
+
+    The last says whether some window is all padding. Raises ValueError where a window does not fit.
+    """
+    win = windows(shape[2:], window, stride, padding, dilation)
+    if not win.positions:
+        raise ValueError("the window does not fit")  # and the spec rule says how
+    planes = math.prod(shape[:2])
+    native = planes * win.positions * win.taps >= limits.POOL_FROM
+    lost = some_window_is_all_padding(shape[2:], window, stride, padding, dilation)
+    return win, (*shape[:2], *win.out), planes, native, lost
+
+
+limits.on_change(_plan.cache_clear)
 
 
 def _run(name: str, dtype: np.dtype, planes: int, win: Windows, *arrays: np.ndarray) -> None:
@@ -25,7 +46,6 @@ def _run(name: str, dtype: np.dtype, planes: int, win: Windows, *arrays: np.ndar
     any_size.kernel("windows", name, dtype.char)([planes, chunk, *arrays, win.geo])
 
 
-@sliding
 def max_pool(
     x: np.ndarray, *, window: Ints, stride: Ints, padding: Pairs, dilation: Ints
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -34,24 +54,24 @@ def max_pool(
     Padding counts as lower than everything. indices: int64, flat over the unpadded spatial
     dimensions; the first of equal maxima, or the last NaN where a window holds NaN.
     """
-    if x.dtype.kind == "c":
-        raise TypeError("complex numbers have no order")
-    if some_window_is_all_padding(x.shape[2:], window, stride, padding, dilation):
-        raise ValueError("a window of padding has no maximum")  # and the spec rule says which
-    win = windows(x.shape[2:], window, stride, padding, dilation)
-    params = dict(window=window, stride=stride, padding=padding, dilation=dilation)
-    native = _native("max_pool", x, x.shape[:2], win, params)
-    if native is not None:
-        return native[0], native[1]
-    shape = (*x.shape[:2], *win.out)
-    planes = math.prod(x.shape[:2])
     dtype = x.dtype
-    x = contiguous(x.view(np.uint8) if dtype.kind == "b" else widen(x))
+    if dtype.kind == "c":
+        raise TypeError("complex numbers have no order")
+    win, shape, planes, native, lost = _plan(x.shape, window, stride, padding, dilation)
+    if lost:
+        raise ValueError("a window of padding has no maximum")  # and the spec rule says which
+    if native and dtype.kind == "f":
+        params = dict(window=window, stride=stride, padding=padding, dilation=dilation)
+        found = _native("max_pool", x, params)
+        if found is not None:
+            return found[0], found[1]
+    if dtype.char not in "fd":
+        x = x.view(np.uint8) if dtype.kind == "b" else widen(x)
+    x = contiguous(x)
     values = np.empty(shape, x.dtype)
     indices = np.empty(shape, np.int64)
     if values.size:
-        lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
-        _run("max_pool", x.dtype, planes, win, x, values, indices, np.array([lowest], x.dtype))
+        _run("max_pool", x.dtype, planes, win, x, values, indices, _lowest(x.dtype))
     return (values.view(dtype) if dtype.kind == "b" else narrowed(values, dtype)), indices
 
 
@@ -85,25 +105,29 @@ def max_pool_values(
 _FEW = 16  # elements of a window
 
 
-@sliding
+@cache
+def _lowest(dtype: np.dtype) -> np.ndarray:
+    return np.array([-np.inf if dtype.kind == "f" else np.iinfo(dtype).min], dtype)
+
+
 def window_sum(
     x: np.ndarray, *, window: Ints, stride: Ints, padding: Pairs, dilation: Ints
 ) -> np.ndarray:
     """The sum over each window, padding counting as zero: x (N, C, *S) -> (N, C, *out)."""
-    win = windows(x.shape[2:], window, stride, padding, dilation)
-    params = dict(window=window, stride=stride, padding=padding, dilation=dilation)
-    native = _native("window_sum", x, x.shape[:2], win, params)
-    if native is not None:
-        return native[0]
-    shape = (*x.shape[:2], *win.out)
-    dtype, planes = x.dtype, math.prod(x.shape[:2])
-    x = computed(x).reshape(planes, win.volume)
+    win, shape, planes, native, _ = _plan(x.shape, window, stride, padding, dilation)
+    dtype = x.dtype
+    if native and dtype.kind == "f":
+        params = dict(window=window, stride=stride, padding=padding, dilation=dilation)
+        found = _native("window_sum", x, params)
+        if found is not None:
+            return found[0]
+    x = computed(x)
     if win.whole:
-        return narrowed(sums.total(x, (1,)).reshape(shape), dtype)
-    out = np.zeros((planes, win.positions), x.dtype)
+        return narrowed(sums.total(x.reshape(planes, win.volume), (1,)).reshape(shape), dtype)
+    out = np.zeros(shape, x.dtype)
     if out.size:
         _run("window_sum", x.dtype, planes, win, x, out)
-    return narrowed(out.reshape(shape), dtype)
+    return narrowed(out, dtype)
 
 
 def window_sum_transpose(
@@ -119,37 +143,31 @@ def window_sum_transpose(
 
     Raises ValueError where g is not what `window_sum` gives for such an input.
     """
-    win = windows(tuple(input_size), window, stride, padding, dilation)
-    _check_out(g, win)
-    params = dict(
-        input_size=tuple(input_size), window=window, stride=stride, padding=padding,
-        dilation=dilation,
-    )  # fmt: skip
-    native = _native("window_sum_transpose", g, g.shape[:2], win, params)
-    if native is not None:
-        return native[0]
-    dtype, lead, planes = g.dtype, g.shape[:2], math.prod(g.shape[:2])
-    g = computed(g).reshape(planes, win.positions)
+    shape = (*g.shape[:2], *input_size)
+    win, given, planes, native, _ = _plan(shape, window, stride, padding, dilation)
+    if g.shape != given:
+        raise ValueError(f"g must have spatial sizes {win.out}, got shape {g.shape}")
+    dtype = g.dtype
+    if native and dtype.kind == "f":
+        params = dict(
+            input_size=tuple(input_size), window=window, stride=stride, padding=padding,
+            dilation=dilation,
+        )  # fmt: skip
+        found = _native("window_sum_transpose", g, params)
+        if found is not None:
+            return found[0]
+    g = computed(g)
     if win.whole:
-        out = np.repeat(g, win.volume, axis=1)  # (P, V)
+        out = np.repeat(g.reshape(planes, 1), win.volume, axis=1).reshape(shape)
     else:
-        out = np.zeros((planes, win.volume), g.dtype)
+        out = np.zeros(shape, g.dtype)
         if out.size and g.size:
             _run("window_sum_transpose", g.dtype, planes, win, g, out)
-    return narrowed(out.reshape(*lead, *input_size), dtype)
+    return narrowed(out, dtype)
 
 
-def _native(
-    name: str, x: np.ndarray, lead: Ints, win: Windows, params: dict[str, Any]
-) -> list[np.ndarray] | None:
-    """What a native kernel of `llvm.conv` gives; None where too little work would pay for it."""
-    if x.dtype.kind != "f" or math.prod(lead) * win.positions * win.taps < limits.POOL_FROM:
-        return None
+def _native(name: str, x: np.ndarray, params: dict[str, Any]) -> list[np.ndarray] | None:
+    """What a native kernel of `llvm.conv` gives; None where there is none for this platform."""
     from fx.backends.cpu.llvm.conv import native
 
     return native.run(name, [x], params)
-
-
-def _check_out(g: np.ndarray, win: Windows) -> None:
-    if g.shape[2:] != win.out:
-        raise ValueError(f"g must have spatial sizes {win.out}, got shape {g.shape}")

@@ -53,6 +53,11 @@ def _extremum(ufunc: np.ufunc, native: Along, x: np.ndarray, axes: Axes, keepdim
         found = native(x, axes=axes, keepdims=keepdims)
         if found is not None:
             return found
+    if len(axes) == x.ndim and 0 < x.size < limits.WHERE_FROM and not keepdims:
+        whole = x.flags.c_contiguous and x.dtype.char in _WIDE
+        if whole:  # NumPy's search, which a NaN wins as well, is four times as fast
+            at = x.argmax() if ufunc is np.maximum else x.argmin()
+            return x.reshape(-1)[at]
     # narrow ones are half as fast in their own dtype, and bfloat16 warns of NaN
     if x.dtype.char not in _WIDE and is_narrow(x.dtype):
         return ufunc.reduce(widen(x), axes, None, None, keepdims).astype(x.dtype)

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from fx import limits
-from fx.backends.cpu import sums
+from fx.backends.cpu import blas, sums
 from fx.backends.cpu._arrays import contiguous
-from fx.backends.cpu.formulas import Along, Rows
+from fx.backends.cpu.formulas import Along, Rows, dense
 from fx.backends.cpu.llvm import any_size
 from fx.backends.cpu.matmul import matmul
 from fx.primitive import registry
@@ -99,6 +99,7 @@ def _over_channels(
         results: a letter each, "x" for a whole one and "v" for a vector.
         words: the names of its numbers.
     """
+    ways: dict[tuple[int, ...], tuple[Any, ...]] = {}  # by the shape of a whole array
     flat, deep = (
         Rows(name, formula, " ".join([shape] * whole + ["b"] * vectors), words, along, False)
         for shape, along in (("ab", "a"), ("abc", "c"))
@@ -107,17 +108,27 @@ def _over_channels(
     def kernel(*arrays: np.ndarray, **numbers: float) -> Any:
         x = arrays[0]
         shape = x.shape
-        batch, channels = shape[:2]
-        if not x.size:
-            return None
-        shapes = [shape if r == "x" else (channels,) for r in results]
-        given = [numbers[w] for w in words]
-        positions = x.size // (batch * channels)
-        if positions == 1:
-            return flat(arrays, (batch, channels), shapes, *given)
-        return deep(arrays, (batch, channels, positions), shapes, *given)
+        way = ways.get(shape)
+        if way is None:
+            batch, channels = shape[:2]
+            if not x.size:
+                return None
+            shapes = tuple([shape if r == "x" else (channels,) for r in results])
+            positions = x.size // (batch * channels)
+            if positions == 1:
+                way = flat, (batch, channels), shapes
+            else:
+                way = deep, (batch, channels, positions), shapes
+            if len(ways) >= _MOST:
+                ways.clear()
+            ways[shape] = way
+        rows, sizes, shapes = way
+        return rows(arrays, sizes, shapes, *[numbers[w] for w in words])
 
     return kernel
+
+
+_MOST = 1024  # shapes that a kernel remembers
 
 
 def moments(formula: Kernel) -> Kernel:
@@ -133,9 +144,28 @@ def batch_norm(formula: Kernel) -> Kernel:
 normalised = batch_norm
 
 
+def batch_norm_step(formula: Kernel) -> Kernel:
+    """That of the moments of x itself, these, and the running statistics after them."""
+    words = ["eps", "keep", "share", "wide"]
+    return _over_channels("batch_norm_step", formula, 1, 4, "xvvvv", words)
+
+
 def batch_norm_grad(formula: Kernel) -> Kernel:
     """The cotangents of x, weight and bias, where mean and variance are those of x."""
     return _over_channels("batch_norm_grad", formula, 2, 3, "xvv", ["eps"])
+
+
+def dot(formula: Kernel) -> Kernel:
+    """The sum of products along axes; BLAS adds up short vectors."""
+    compiled = Along("dot", partial(formula, axes=(1,), keepdims=True), "xx>r")
+
+    def kernel(x: np.ndarray, y: np.ndarray, *, axes: tuple[int, ...], keepdims: bool) -> Any:
+        short = x.ndim == 1 and x.size <= limits.DOT_SHORT and blas.ready and not keepdims
+        if short and x.dtype is y.dtype and x.shape == y.shape:
+            return np.dot(dense(x), dense(y), any_size.empty([x]))
+        return compiled(x, y, axes=axes, keepdims=keepdims)
+
+    return kernel
 
 
 def cross_entropy(formula: Kernel) -> Kernel:

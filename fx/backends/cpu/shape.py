@@ -41,18 +41,24 @@ def broadcast_to(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         return out
     if x.dtype.kind in "fbiu" and x.flags.c_contiguous and x.size:
         # NumPy's own broadcast_to makes the same view ten times slower
-        strides = [0] * (len(shape) - len(own)) + list(x.strides)
-        i = len(strides)
-        if i > len(shape):
-            raise ValueError(f"{own} does not broadcast to {shape}")
-        for n in reversed(own):
-            i -= 1
-            if n != shape[i]:
-                if n != 1:
-                    raise ValueError(f"{own} does not broadcast to {shape}")
-                strides[i] = 0
-        return np.ndarray(shape, x.dtype, x, 0, strides)
+        return np.ndarray(shape, x.dtype, x, 0, _steps(own, x.strides, shape))
     return np.broadcast_to(x, shape)
+
+
+@lru_cache(1024)
+def _steps(own: tuple[int, ...], steps: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of an array of shape ``own`` and such strides, broadcast to ``shape``."""
+    strides = [0] * (len(shape) - len(own)) + list(steps)
+    i = len(strides)
+    if i > len(shape):
+        raise ValueError(f"{own} does not broadcast to {shape}")
+    for n in reversed(own):
+        i -= 1
+        if n != shape[i]:
+            if n != 1:
+                raise ValueError(f"{own} does not broadcast to {shape}")
+            strides[i] = 0
+    return tuple(strides)
 
 
 def sum_to(x: np.ndarray, *, shape: tuple[int, ...]) -> np.ndarray:

@@ -7,7 +7,7 @@ results are added up in the same way. Without a compiler NumPy adds up in float6
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -167,7 +167,7 @@ def _short_rows(char: str, sizes: tuple[int, int]) -> any_size.Run | None:
     if prod(sizes) < limits.SUM_SHORT:
         return None
     made = _short_program(char)
-    return None if made is None else partial(made.run, sizes=sizes)
+    return None if made is None else made.at(sizes)
 
 
 @cache

@@ -80,7 +80,10 @@ def getitem(x: Tensor, index: Any) -> Tensor:
         elif type(e) not in BASIC:
             break
     else:
-        pattern = fixed(tuple([_HERE if type(e) is Tensor else e for e in entries]))
+        if len(tensors) == len(entries) < len(_EVERYWHERE):
+            pattern = _EVERYWHERE[len(entries)]
+        else:
+            pattern = fixed(tuple([_HERE if type(e) is Tensor else e for e in entries]))
         return _gathered(x, *tensors, pattern=pattern)
     return _advanced(x, entries)
 
@@ -113,6 +116,7 @@ def lying_at(x: ndarray, *, index: Any) -> Any:
 # index tensors ----------------------------------------------------------------------------------
 
 _HERE: Any = _Here()
+_EVERYWHERE = [(_HERE,) * n for n in range(8)]  # patterns of tensors alone
 
 
 def _filled(pattern: tuple[Any, ...], found: Any) -> tuple[Any, ...]:
@@ -126,7 +130,8 @@ def _whole(x: ndarray, *found: ndarray, pattern: tuple[Any, ...]) -> Any:
     if x.size > limits.INDEX_WHOLE:
         return None
     try:
-        return ascontiguousarray(x[_filled(pattern, found)])
+        index = found if len(found) == len(pattern) else _filled(pattern, found)
+        return ascontiguousarray(x[index])
     except (IndexError, ValueError):
         return None
 

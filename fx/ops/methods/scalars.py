@@ -11,6 +11,7 @@ from fx.config import modes
 from fx.devices import backend
 from fx.dtypes import bfloat16, bool_, float32, is_integral
 from fx.errors import DTypeError, ShapeError
+from fx.levels import live
 from fx.tensor import Tensor
 
 
@@ -35,6 +36,10 @@ def item(self: Tensor) -> Any:
         >>> fx.tensor([[2.5]]).item()
         2.5
     """
+    if not live and type(self) is Tensor:  # nothing is staged
+        array = self._a
+        if type(array) is ndarray and array.size == 1 and array.dtype.kind in "biufc":
+            return array.item()
     stage = modes.stage
     found = None if stage is None else stage.number_of(self)
     return _number(self) if found is None else found

@@ -32,6 +32,7 @@ from fx.primitive import bind_two
 from fx.prims.creation import constant_like
 from fx.prims.families import broadcast_shapes
 from fx.prims.fused import elements
+from fx.state import free_value
 from fx.tensor import Tensor
 
 # arithmetic -------------------------------------------------------------------------------------
@@ -166,7 +167,7 @@ def median(
     dim = axis if dim is None else dim
     if dim is None:
         flat = flattened(self)
-        return ordering._shared(flat, ordering.lower_median(flat, 0, False).values)
+        return ordering.shared(flat, ordering.lower_median(free_value(flat), 0, False).values)
     return ordering.lower_median(self, dim, keepdim or keepdims)
 
 

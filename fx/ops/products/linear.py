@@ -8,10 +8,13 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+from numpy import ndarray
+
 import fx.prims.complex as complex_prims
 import fx.prims.elementwise as elementwise
 import fx.prims.linear as prims
 import fx.prims.shape as shape_prims
+from fx import limits
 from fx.config import modes
 from fx.dtypes import as_dtype, float32, float64
 from fx.errors import AxisError, ShapeError
@@ -20,7 +23,7 @@ from fx.ops.axes import normal_axis, ordered_axes
 from fx.ops.operands import argument, cast, operands, public
 from fx.ops.shapes.manipulation import reshape, swapaxes
 from fx.primitive import bind_two
-from fx.prims.fused import along, elements
+from fx.prims.fused import along, elements, fuse
 from fx.prims.reduction import sum
 from fx.quick import quick
 from fx.tensor import Tensor
@@ -54,8 +57,12 @@ def matmul(
         x, other = lowered(x, other)
     if not (type(x) is type(other) is Tensor and x._a.dtype is other._a.dtype):
         x, other = operands("matmul", x, other)
-    if type(x) is type(other) is Tensor and x._a.ndim > 1 and other._a.ndim > 1:
-        return _both(x, other)  # type: ignore[no-any-return]
+    if type(x) is type(other) is Tensor:
+        a, b = x._a, other._a
+        if b.ndim > 1 < a.ndim:
+            return _both(x, other)  # type: ignore[no-any-return]
+        if a.ndim == 2 and a.shape[1:] == b.shape:
+            return prims.mv(x, other)  # type: ignore[no-any-return]
     return _product("matmul", x, other)
 
 
@@ -77,6 +84,8 @@ def _product(name: str, x: Tensor, y: Tensor) -> Tensor:
             f"the {'last but one' if len(b) > 1 else 'only'} axis of the second "
             f"{b[-2 if len(b) > 1 else -1]}; perhaps one wants a transpose: x.mT"
         )
+    if len(b) == 1 and len(a) == 2:
+        return prims.mv(x, y)  # type: ignore[no-any-return]
     if len(a) == 1:
         x = shape_prims.reshaped(x, (1, a[0]))
     if len(b) == 1:
@@ -130,6 +139,10 @@ def bmm(x: Any, mat2: Any) -> Tensor:
     """
     if modes.autocast is not None:
         x, mat2 = lowered(x, mat2)
+    if type(x) is type(mat2) is Tensor:  # which fit, mostly
+        a, b = x._a.shape, mat2._a.shape
+        if len(a) == len(b) == 3 and a[0] == b[0] and a[2] == b[1]:
+            return _both(x, mat2)  # type: ignore[no-any-return]
     x, mat2 = _ranked("bmm", x, mat2, (3, 3))
     a, b = x._shape, mat2._shape
     if a[0] != b[0]:
@@ -171,6 +184,10 @@ def dot(
     """
     if preferred_element_type is not None:
         x, tensor = _in_dtype("dot", preferred_element_type, x, tensor)
+    if type(x) is type(tensor) is Tensor:  # two vectors, mostly
+        a, b = x._a, tensor._a
+        if a.ndim == 1 and a.shape == b.shape and a.dtype is b.dtype and a.dtype in _SUMMED:
+            return _sum_of_products(x, tensor, (0,), False)  # type: ignore[no-any-return]
     x, tensor = operands("dot", x, tensor)
     shape, other = x._shape, tensor._shape
     if not shape or not other:
@@ -274,11 +291,38 @@ def outer(x: Any, vec2: Any) -> Tensor:
                 [6, 8]])
     """
     x, vec2 = operands("outer", x, vec2)
-    m, n = prod(x._shape), prod(vec2._shape)
-    return _products(shape_prims.reshaped(x, (m, 1)), shape_prims.reshaped(vec2, (1, n)))  # type: ignore[no-any-return]
+    if len(x._shape) != 1 or len(vec2._shape) != 1:
+        x, vec2 = [shape_prims.reshaped(v, (prod(v._shape),)) for v in (x, vec2)]
+    return _outer(x, vec2)  # type: ignore[no-any-return]
+
+
+def _outer_products(x: Tensor, y: Tensor) -> Tensor:
+    column = shape_prims.reshaped(x, (x._shape[0], 1))
+    return _products(column, shape_prims.reshaped(y, (1, y._shape[0])))  # type: ignore[no-any-return]
+
+
+def _outer_array(x: ndarray, y: ndarray) -> ndarray | None:
+    if x.size * y.size > limits.OUTER_SHORT:
+        return None
+    return elementwise.multiply.cpu(x[:, None], y)  # type: ignore[no-any-return]
+
+
+def _outer_vjp(needs: Any, x: Tensor, y: Tensor) -> Any:
+    y_needed = None if needs[0] is None else y
+    x_needed = None if needs[1] is None else x
+
+    def pullback(ct: Tensor) -> Any:  # (m, n)
+        dx = None if y_needed is None else prims.mv(ct, y_needed)
+        return dx, None if x_needed is None else prims.mv(prims.swap_last(ct), x_needed)
+
+    return pullback
 
 
 _products = quick(elements("outer", lambda x, y: x * y, torch_name="Mul"), tensors=2)
+_outer = quick(
+    fuse("outer", cpu=_outer_array, reference=_outer_products, vjp=_outer_vjp, torch_name="Mul"),
+    tensors=2,
+)
 
 
 @in_half

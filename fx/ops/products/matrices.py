@@ -11,8 +11,9 @@ import fx.prims.linear as prims
 import fx.prims.reduction as reduction
 import fx.prims.shape as shape_prims
 from fx.config import modes
+from fx.dtypes import float32
 from fx.errors import ShapeError
-from fx.ops.autocasting import in_float32, in_half
+from fx.ops.autocasting import cast_to, in_half
 from fx.ops.axes import integer, normal_axis, ordered_axes
 from fx.ops.indexing.views import along
 from fx.ops.operands import argument, operands, promoted, public, viewed
@@ -132,7 +133,6 @@ _diagonal = fuse(
 _diagonal_of = quick(_diagonal, "offset", "axis1", "axis2")
 
 
-@in_float32
 def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """The sum of the diagonal of the matrices that two axes span.
 
@@ -141,7 +141,10 @@ def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
         >>> fx.trace(fx.tensor([[1, 2], [3, 4]]))
         tensor(5)
     """
-    return _trace_of(argument("trace", x), offset, axis1, axis2)  # type: ignore[no-any-return]
+    x = argument("trace", x)
+    if modes.autocast is not None:
+        x = cast_to(float32, x)
+    return _trace_of(x, offset, axis1, axis2)  # type: ignore[no-any-return]
 
 
 def _trace_in_steps(x: Tensor, *, offset: Any, axis1: Any, axis2: Any) -> Tensor:
@@ -149,8 +152,11 @@ def _trace_in_steps(x: Tensor, *, offset: Any, axis1: Any, axis2: Any) -> Tensor
 
 
 def _trace_array(x: ndarray, *, offset: int, axis1: int, axis2: int) -> ndarray | None:
-    line = _diagonal_array(x, offset=offset, axis1=axis1, axis2=axis2)
-    if line is None or x.dtype.kind != "f":
+    if x.dtype.kind != "f":
+        return None
+    try:
+        line = x.diagonal(offset, axis1, axis2).copy()
+    except (TypeError, ValueError):  # as of ``_diagonal_array``
         return None
     return reduction.sum.cpu(line, axes=(line.ndim - 1,), keepdims=False)  # type: ignore[no-any-return]
 

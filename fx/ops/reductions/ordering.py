@@ -8,7 +8,7 @@ Source: Python Array API standard 2024.12, "Sorting functions".
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from math import inf
 from typing import Any
 
@@ -23,6 +23,7 @@ import fx.prims.sorting as prims
 from fx import limits
 from fx.dtypes import FLOATING, int64
 from fx.errors import ShapeError
+from fx.levels import live
 from fx.ops.axes import integer, normal_axis
 from fx.ops.indexing.views import along
 from fx.ops.operands import (
@@ -36,6 +37,7 @@ from fx.prims.creation import constant_like
 from fx.prims.cumulative import cummax
 from fx.prims.fused import fuse
 from fx.quick import quick
+from fx.state import free_value
 from fx.tensor import Tensor
 
 # order ------------------------------------------------------------------------------------------
@@ -89,10 +91,9 @@ def _first_reference(x: Tensor, *, k: int, axis: int, largest: bool) -> tuple[Te
 
 def _put_back(needs: Any, shape: tuple[int, ...], axis: int, k: int) -> Any:
     """The pullback of k elements along an axis and of their places, kept axis or not."""
-    line = (*shape[:axis], k, *shape[axis + 1 :])
-    none = (None,) * (len(needs) - 1)
 
     def pullback(cts: Any, places: Tensor) -> Any:
+        line, none = (*shape[:axis], k, *shape[axis + 1 :]), (None,) * (len(needs) - 1)
         if cts[0] is None:
             return (None, *none)
         ct, at = shape_prims.reshaped(cts[0], line), shape_prims.reshaped(places, line)
@@ -252,8 +253,14 @@ ranked_of = quick(_ranked, "axis", "lost", "drop", tensors=2)
 def _of_rank(name: str, x: Tensor, rank: int, at: int, keepdims: bool, lost: str) -> Found:
     """The element of one rank along an axis, and its place."""
     shape = (*x._shape[:at], 1, *x._shape[at + 1 :])
-    ranks = creation.filled(shape, rank, int64, x.device.name)
+    plain = type(x) is Tensor and type(x._a) is np.ndarray and not live
+    ranks = _ranks(shape, rank) if plain else creation.filled(shape, rank, int64, x.device.name)
     return found(name, ranked_of(x, ranks, at, lost, not keepdims))
+
+
+@lru_cache(64)
+def _ranks(shape: tuple[int, ...], rank: int) -> Tensor:
+    return creation.filled(shape, rank, int64, "cpu")  # type: ignore[no-any-return]
 
 
 def _line(name: str, x: Any, axis: int) -> tuple[Tensor, int]:
@@ -301,17 +308,39 @@ def lower_median(x: Any, axis: int, keepdims: bool) -> Found:
     return _of_rank("median", x, (x._shape[at] - 1) // 2, at, keepdims, "first")
 
 
-def _shared(x: Any, value: Tensor) -> Tensor:
+def shared(x: Any, value: Tensor) -> Tensor:
     """A value of one of the elements of x, with a derivative that those equal to it share."""
-    if (type(value) is Tensor and value._node is None) or value.dtype not in FLOATING:
+    if (type(x) is Tensor and x._node is None) or value._dtype not in FLOATING:
         return value
-    equal = compare.equal(x, value)
+    return _shared(x, free_value(value))  # type: ignore[no-any-return]
+
+
+def _elements_of(x: Tensor, value: Tensor) -> Tensor:
+    """Which elements are the value."""
     missing = compare.logical_and(compare.isnan(x), compare.isnan(value))
-    lowest = constant_like(-inf, x)
-    return reduction.max(
-        compare.where(compare.logical_or(equal, missing), x, lowest),
-        axes=tuple(range(x.ndim)), keepdims=False,
-    )  # fmt: skip
+    return compare.logical_or(compare.equal(x, value), missing)  # type: ignore[no-any-return]
+
+
+def _shared_in_steps(x: Tensor, value: Tensor) -> Tensor:
+    found = compare.where(_elements_of(x, value), x, constant_like(-inf, x))
+    return reduction.max(found, axes=tuple(range(x.ndim)), keepdims=False)  # type: ignore[no-any-return]
+
+
+def _shared_vjp(needs: Any, x: Tensor, value: Tensor) -> Any:
+    def pullback(ct: Tensor) -> Any:
+        share = compare.astype(_elements_of(x, value), dtype=x._dtype)
+        number = reduction.sum(share, axes=tuple(range(x.ndim)), keepdims=False)
+        return share * (ct / number), None
+
+    return pullback
+
+
+_shared = quick(
+    fuse(
+        "shared", cpu=lambda x, value: value.copy(), reference=_shared_in_steps, vjp=_shared_vjp,
+        torch_name="Median",
+    ), tensors=2,
+)  # fmt: skip
 
 
 def mode(

@@ -52,20 +52,31 @@ class Program:
             for shape, dtype in head["between"]
         ]
 
-    def run(self, words: list[Any], sizes: tuple[int, ...]) -> None:
-        """Compute the results, which stand behind the arguments in ``words[2:]``; those change."""
-        for like, shape in self.between:
-            words.append(any_size.empty([like, *shape(*sizes)]))
-        words += sizes
-        cost = self.cost(*sizes)
+    def at(self, sizes: tuple[int, ...]) -> Callable[[list[Any]], None]:
+        """What computes the results for axes of such sizes, under the limits of now.
+
+        They stand behind the arguments in its ``words[2:]``, which change.
+        """
+        between = [[like, *shape(*sizes)] for like, shape in self.between]
+        cost, whole = self.cost(*sizes), self.whole
         if cost < limits.EAGER_SHORT:
-            words[:2] = 1, 0
-            self.whole(words)
-            return
-        for run, count in self.steps:
-            words[0] = tasks = count(*sizes)
-            words[1] = any_size.chunk_of(tasks, cost / tasks)
-            run(words)
+            steps = None
+        else:
+            counts = [(run, count(*sizes)) for run, count in self.steps]
+            steps = [(run, [n, any_size.chunk_of(n, cost / n)]) for run, n in counts]
+
+        def run(words: list[Any]) -> None:
+            if between:
+                words += map(any_size.empty, between)
+            words += sizes
+            if steps is None:
+                whole(words)
+                return
+            for step, tasks in steps:
+                words[:2] = tasks
+                step(words)
+
+        return run
 
 
 def _measure(names: Sequence[str], formula: str) -> Callable[..., Any]:
