@@ -99,7 +99,7 @@ def met(case):
     return THOROUGH or found is None or found[1] in ("4", "64", "16_double")
 
 
-@pytest.mark.parametrize("case", filter(met, CASES), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [*filter(met, CASES)], ids=lambda case: case.name)
 def test_fx_runs_every_case(case):
     if "fx" in case.setups and case.per < 100_000:
         case.setups["fx"]()()
