@@ -73,6 +73,7 @@ def pytest_collection_finish() -> None:
     gc.enable()
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 10, 10)  # to look after every 700 objects takes a twentieth of a run
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
-from fx.backends.cpu.llvm import disk_cache, stored
+from fx.backends.cpu.llvm import disk_cache, engine, stored
 from fx.backends.cpu.llvm.executable import Executable, Program
 from fx.backends.cpu.llvm.families import Families
 from fx.backends.cpu.llvm.recipe import array_of
@@ -84,10 +84,11 @@ _latest: deque[Program] = deque(maxlen=16)
 
 
 def forget() -> None:
-    """Forget the programs of this process; those on disk stay."""
+    """Forget the programs of this process and their modules; those on disk stay."""
     _programs.clear()
     _latest.clear()
     _families.clear()
+    engine.forget()
 
 
 _families = Families()

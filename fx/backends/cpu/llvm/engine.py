@@ -5,10 +5,11 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
+from hashlib import sha256
 from itertools import count
 from queue import SimpleQueue
 from typing import Any
@@ -68,6 +69,9 @@ def description() -> str:
 def compile_text(text: str, level: int = 2) -> bytes:
     """Object code of a module, for the target.
 
+    Programs that differ in little have modules in common, most of them soon after one another: the
+    latest are kept.
+
     Args:
         text: its IR.
         level: of LLVM's code generation: 2 for kernels; 0 for what only calls them, which takes a
@@ -76,10 +80,30 @@ def compile_text(text: str, level: int = 2) -> bytes:
     Raises:
         CompileError: if the text is no valid module; nothing is kept of it.
     """
+    of = target()
+    name = sha256(f"{level} {of!r}\n{text}".encode()).digest()
+    found = _latest.get(name)
+    if found is None:
+        found = _latest[name] = _compiled(text, level, of)
+        if len(_latest) > _KEPT:
+            with suppress(KeyError):  # another thread forgot them
+                _latest.popitem(last=False)
+    return found
+
+
+_KEPT = 256  # modules, of some 7 KB of object code each
+_latest: OrderedDict[bytes, bytes] = OrderedDict()
+
+
+def forget() -> None:
+    """Forget the modules that were compiled."""
+    _latest.clear()
+
+
+def _compiled(text: str, level: int, of: Machine) -> bytes:
     context = llvm.create_context()
     try:
         with _parsed(text, context) as module:
-            of = target()
             tools = _tools(level, of)
             try:
                 tools.optimise(module)
