@@ -43,6 +43,8 @@ class Unit:
         self._whole: tuple[Tensor, ...] = ()
         self._records = False
         self._shown = 0  # how many forward passes use the whole ones at this moment
+        self._held = False  # whether ``unshard`` does
+        self._spent = False  # whether a backward pass has gone through them
         self._waiting: list[Any] = []  # gradients of passes that did not send theirs
 
     # forward ------------------------------------------------------------------------------------
@@ -52,17 +54,32 @@ class Unit:
         if not self.cells:
             return
         self._shown += 1
-        if self._shown > 1:
-            return
         parts = [cell.read() for cell in self.cells]
+        if self._shown > 1 and not (self._held and self._shown == 2):
+            return  # inside of a forward pass: what that one has
         records = is_grad_enabled() and any(cell.requires_grad for cell in self.cells)
-        if self._now is None or records != self._records or not self._now.of(parts):
-            self._now, self._records = Gathered(parts, self.axis, self.param_dtype), records
+        there = self._now is not None and self._now.of(parts)
+        if not there or records != self._records or self._spent:
+            arrays = [x._a for x in self._whole] if there else None
+            self._now = Gathered(parts, self.axis, self.param_dtype, arrays)
+            self._records, self._spent = records, False
             found = _Gather.apply(self, self._now, *self.cells)
             self._whole = found if isinstance(found, tuple) else (found,)
             self._now.hand_out(self._whole)
         for module, name, i in self.places:
             module._parameters[name] = self._whole[i]
+
+    def hold(self) -> None:
+        """Let the modules have the whole parameters until ``let_go``."""
+        if not self._held and self.cells:
+            self._held = True
+            self.show()
+
+    def let_go(self, release: bool) -> None:
+        """What ``hold`` asked for is not needed any more."""
+        if self._held:
+            self._held = False
+            self.hide(release)
 
     def hide(self, release: bool) -> None:
         """Let the modules have the parameters of which this rank has parts."""
@@ -93,6 +110,7 @@ class Unit:
             gathered.release()
             if gathered is self._now:
                 self._now, self._whole = None, ()
+        self._spent = self._spent or gathered is self._now
         if not self.syncs:
             self._waiting = held
             return [None] * len(held)

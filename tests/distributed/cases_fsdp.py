@@ -420,7 +420,7 @@ def case_methods():
     model.set_modules_to_forward_prefetch([*model.blocks])
     with Sent() as sent, fx.no_grad():
         close(model(draws(2, 5)), net()(draws(2, 5)))
-    assert sent.names == ["gather"] * 3
+    assert sent.names == ["gather"] * 2  # of the blocks: the outermost unit's are here
     model.set_gradient_divide_factor(1.0)
     model(draws(2, 5)).sum().backward()
     plain = net()
@@ -495,3 +495,58 @@ def case_what_was_made_on_meta_gets_parts_with_the_bits_of_one_process():
     close(model.eval()(x), whole.eval()(x))
     counts.weight = fx.nn.Parameter(fx.zeros((7, 4), dtype=fx.int32, device="meta"), False)
     refused(RuntimeError, "weight has no values", fully_shard, counts)
+
+
+def case_whole_parameters_that_were_asked_for_serve_one_forward_pass():
+    plain, model = net(), shard(net(), mesh=mesh)
+    optimizers = [fx.optim.SGD(m.parameters(), lr=0.1) for m in (plain, model)]
+    for x, y in batches(3):
+        model.unshard()
+        model.unshard()  # asked for already
+        assert not isinstance(model.into.weight, DTensor)
+        for m, part, optimizer in zip((plain, model), (lambda x: x, mine), optimizers):
+            optimizer.zero_grad()
+            F.mse_loss(m(part(x)), part(y)).backward()
+        assert isinstance(model.into.weight, DTensor)
+        for p, q in zip(model.parameters(), plain.parameters(), strict=True):
+            if q.requires_grad:
+                close(p.grad, q.grad)
+        for optimizer in optimizers:
+            optimizer.step()
+    same(model, plain)
+    model.unshard()
+    close(model.out.weight, plain.out.weight)
+    model.reshard()
+    assert isinstance(model.out.weight, DTensor)
+
+
+def case_whole_parameters_that_stay_serve_several_passes():
+    plain, model = net(), shard(net(), mesh=mesh, reshard_after_forward=False)
+    model.set_reshard_after_backward(False)
+    with Sent() as sent:
+        for x, _ in batches(3):
+            plain(x).square().mean().backward()
+            model(mine(x)).square().mean().backward()
+    assert sent.names.count("gather") == 3  # one a unit, in the first pass
+    model.reshard()
+    for p, q in zip(model.parameters(), plain.parameters(), strict=True):
+        if q.requires_grad:
+            close(p.grad, q.grad)
+
+
+def case_an_optimizers_state_of_rank_0_goes_to_all():
+    options = state.StateDictOptions(full_state_dict=True)
+    model = shard(net(), mesh=mesh)
+    optimizer = fx.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=0.1)
+    train(model, optimizer, mine)
+    found = state.get_optimizer_state_dict(model, optimizer, options=options)
+    weights = state.get_model_state_dict(model, options=options)
+    other = shard(net(7), mesh=mesh)
+    again = fx.optim.Adam([p for p in other.parameters() if p.requires_grad], lr=0.3)
+    sends = state.StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+    state.set_model_state_dict(other, weights if rank == 0 else {}, options=sends)
+    state.set_optimizer_state_dict(other, again, found if rank == 0 else {}, options=sends)
+    for m, o in ((model, optimizer), (other, again)):
+        train(m, o, mine)
+    for p, q in zip(other.parameters(), model.parameters(), strict=True):
+        close(p, q.full_tensor())
