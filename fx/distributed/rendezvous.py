@@ -143,9 +143,7 @@ def _join(place: Any, late: timedelta, size: int, rank: int, store: Store | None
     rank, size = int(asked.get("rank", rank)), int(asked.get("world_size", size))
     if mpi.is_launched():
         recorder.timeout(late.total_seconds())
-        waits = recorder.begin(
-            "init_process_group", 0, "MPI"
-        )  # the launcher ends who waits for ever
+        waits = recorder.begin("init_process_group", 0, "MPI")  # which the launcher watches
         comm = mpi.start().COMM_WORLD
         recorder.end(waits)
         for what, told, is_so in (("rank", rank, comm.rank), ("world_size", size, comm.size)):

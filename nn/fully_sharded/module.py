@@ -207,7 +207,7 @@ def fully_shard(
     for path, owner, name in places:
         _cut(path, owner._parameters[name], mesh, placements, shard_placement_fn)
     unit = Unit(
-        [(owner, name) for _, owner, name in places],
+        [(owner, name) for _, owner, name in places], mesh,
         len(mesh.sizes) - 1, policy.param_dtype, policy.reduce_dtype,
     )  # fmt: skip
     kind = type(module)
@@ -267,10 +267,9 @@ def _cut(path: str, p: Any, mesh: Any, placements: Any, choose: Any) -> None:
         raise ArgumentError(f"{NAME}: parameters are cut along axis 0, not {wanted!r}: {path}")
     if isinstance(p, DTensor):
         if (p.device_mesh, list(p.placements)) != (mesh, placements):
-            raise ArgumentError(
-                f"{NAME}: {path} lies on {p.device_mesh!r} by {p.placements}; parameters that are "
-                f"cut otherwise are not cut again"
-            )
+            again = _cut_again(path, p, mesh, placements)
+            p.rebind(p.detach().to_local())  # a cell keeps the placements that it has
+            p.rebind(again)
         return
     if not p.ndim:
         raise ArgumentError(
@@ -286,6 +285,21 @@ def _cut(path: str, p: Any, mesh: Any, placements: Any, choose: Any) -> None:
     array = part._a
     array.local = array.local.copy()  # not a view, which would keep the whole
     p.rebind(part)
+
+
+def _cut_again(path: str, p: Any, mesh: Any, placements: Any) -> Any:
+    """A part of the part that tensor parallel has left to this rank."""
+    outer = p.device_mesh
+    if set(outer._axis_of_root) & set(mesh._axis_of_root) or outer._of != mesh._of:
+        raise ArgumentError(
+            f"{NAME}: {path} lies on {outer!r} by {p.placements}; a parameter that is cut already "
+            f"lies on other axes of the mesh that {mesh!r} is of: write mesh = "
+            f"init_device_mesh('cpu', (n, m), mesh_dim_names=('dp', 'tp')), and cut by mesh['dp']"
+        )
+    part = distribute_tensor(p.detach().to_local(), mesh, placements, src_data_rank=None)
+    both = outer.in_front_of(mesh)
+    local = part._a.local.copy()
+    return new_tensor(Placed(local, tuple(p.shape), both, (*p.placements, *placements)))
 
 
 def _without_values(path: str, p: Any, mesh: Any, placements: Any) -> Any:

@@ -10,6 +10,7 @@ import fx.distributed as dist
 import fx.nn.functional as F
 from fx.distributed import DTensor, Replicate, Shard, checkpoint
 from fx.distributed.mesh import world
+from fx.distributed.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from fx.distributed.ranks import Ranks
 from fx.nn.fully_sharded import (
     FSDPModule,
@@ -550,3 +551,42 @@ def case_an_optimizers_state_of_rank_0_goes_to_all():
         train(m, o, mine)
     for p, q in zip(other.parameters(), model.parameters(), strict=True):
         close(p, q.full_tensor())
+
+
+def case_parameters_that_tensor_parallel_has_cut_are_cut_again():
+    for shape in ((2, 2), (4, 1), (1, 4)) if size == 4 else ((size, 1), (1, size)):
+        both = dist.init_device_mesh("cpu", shape, mesh_dim_names=("dp", "tp"))
+        replicas, here = shape[0], both.get_local_rank("dp")
+        part = lambda x, n=replicas, here=here: x.reshape(n, -1, x.shape[1])[here]
+        plain = net()
+        cut = net()
+        plan = {"up": ColwiseParallel(use_local_output=False), "down": RowwiseParallel()}
+        for block in cut.blocks:
+            parallelize_module(block, both["tp"], plan)
+            fully_shard(block, mesh=both["dp"])
+        fully_shard(cut, mesh=both["dp"])
+        weight = cut.blocks[0].up.weight
+        assert weight.placements == (Shard(0), Shard(0)) and weight.shape == (11, 5)
+        assert weight.device_mesh.axis_names == ("tp", "dp")
+        assert weight.to_local().numel() <= 5 * -(-11 // size) + 5
+        assert cut.blocks[0].norm.weight.device_mesh.axis_names == ("dp",)
+        close(cut.blocks[0].down.weight, plain.blocks[0].down.weight, 0)
+        make = OPTIMIZERS["adamw"]
+        train(plain, make([p for p in plain.parameters() if p.requires_grad]), lambda x: x)
+        optimizer = make([p for p in cut.parameters() if p.requires_grad])
+        train(cut, optimizer, part)
+        for p, q in zip(cut.parameters(), plain.parameters(), strict=True):
+            close(p, q)
+        options = state.StateDictOptions(full_state_dict=True)
+        found = state.get_model_state_dict(cut, options=options)
+        slots = state.get_optimizer_state_dict(cut, optimizer, options=options)
+        assert slots["state"]["blocks.1.up.weight"]["exp_avg"].shape == (11, 5)
+        cut.blocks[1].up.weight.rebind(cut.blocks[1].up.weight * 0)
+        state.set_model_state_dict(cut, found, options=options)
+        close(cut.blocks[1].up.weight, plain.blocks[1].up.weight)
+
+
+def case_a_parameter_on_another_mesh_is_refused():
+    cut = fx.nn.Linear(4, 4)
+    parallelize_module(cut, mesh, RowwiseParallel())
+    refused(RuntimeError, "mesh_dim_names=('dp', 'tp')", fully_shard, cut, mesh=mesh)
