@@ -153,6 +153,7 @@ SWEEP_RELEASE = _limit(20_000.0, 0.0, "ns: with more of it the GIL is given up")
 
 # ranks ------------------------------------------------------------------------------------------
 RANK_PIECES = _limit(1 << 14, 24, "bytes: larger sums over ranks go by pieces, which fx adds")
+RANK_ALONE = _limit(1 << 16, 48, "bytes: larger terms of a sum over ranks lie apart")
 RANKS_BY_PIECES = _limit(16, 16, "ranks: with more of them MPI adds")
 
 # products ---------------------------------------------------------------------------------------
