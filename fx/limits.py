@@ -152,7 +152,9 @@ SWEEP_CHUNK = _limit(30_000.0, 1.0, "ns: work that a thread takes at once from i
 SWEEP_RELEASE = _limit(20_000.0, 0.0, "ns: with more of it the GIL is given up")
 
 # ranks ------------------------------------------------------------------------------------------
-RANK_PIECES = _limit(1 << 14, 24, "bytes: larger sums over ranks go by pieces, which fx adds")
+RANK_PIECES = _limit(1 << 18, 24, "bytes: larger sums over ranks go by pieces, which fx adds")
+RANK_ORDERED = _limit(1 << 14, 24, "bytes: larger sums in the order of ranks go by pieces too")
+RANK_ALONE = _limit(1 << 16, 48, "bytes: larger terms of a sum over ranks lie apart")
 RANKS_BY_PIECES = _limit(16, 16, "ranks: with more of them MPI adds")
 
 # products ---------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from fx.distributed.errors import DistError
 from fx.distributed.filling import refuse_staging
 from fx.distributed.groups import world
 from fx.distributed.messages import gather_object
+from fx.distributed.uneven import Join, Joinable, JoinHook
 from fx.errors import ArgumentError
 from fx.nn.data_parallel.values import take
 from fx.optim.lbfgs import LBFGS
@@ -17,7 +18,17 @@ from fx.optim.optimizer import Optimizer, with_hooks
 from fx.transaction import whole
 
 
-class ZeroRedundancyOptimizer(Optimizer):
+class _Steps(JoinHook):
+    """A rank that is through steps its part as long as others go on."""
+
+    def __init__(self, optimizer: ZeroRedundancyOptimizer) -> None:
+        self._optimizer = optimizer
+
+    def main_hook(self) -> None:
+        self._optimizer.step()
+
+
+class ZeroRedundancyOptimizer(Optimizer, Joinable):
     """An optimizer whose state is shared out: a rank steps its own parameters, and all take them.
 
     Every rank has all parameters and gradients, as ``DistributedDataParallel`` leaves them. Each
@@ -115,6 +126,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         """
         if modes.stage is not None:
             refuse_staging(modes.stage, "ZeroRedundancyOptimizer.step")
+        Join.notify_join_context(self)
         pairs = list(zip(self.param_groups, self.optim.param_groups))
         for group, own in pairs:
             _share(group, own)
@@ -125,6 +137,22 @@ class ZeroRedundancyOptimizer(Optimizer):
             take(self.process_group, owned, rank)
         self._consolidated = None
         return loss
+
+    # uneven ranks -------------------------------------------------------------------------------
+
+    def join_hook(self, **kwargs: Any) -> JoinHook:
+        """What a rank that is through does in a block of ``Join``."""
+        return _Steps(self)
+
+    @property
+    def join_device(self) -> Any:
+        """Where its messages lie."""
+        return self.param_groups[0]["params"][0].device
+
+    @property
+    def join_process_group(self) -> Any:
+        """The ranks that step."""
+        return self.process_group
 
     # state --------------------------------------------------------------------------------------
 

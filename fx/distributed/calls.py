@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent import futures
+from functools import wraps
 from typing import Any
 
 from fx.distributed.agent import Agent, Call, WorkerInfo
@@ -16,10 +17,34 @@ seconds = 60.0  # of a call that names no timeout
 
 
 class Future:
-    """The answer to come of ``rpc_async``."""
+    """The answer to come of ``rpc_async``, or of whoever calls ``set_result``.
 
-    def __init__(self, answer: futures.Future[Any], call: Call | None = None) -> None:
-        self._answer, self._call = answer, call
+    Example:
+        >>> from fx.torch.futures import Future
+        >>> answer = Future()
+        >>> twice = answer.then(lambda done: 2 * done.value())
+        >>> answer.set_result(3)
+        >>> twice.wait()
+        6
+    """
+
+    def __init__(
+        self,
+        answer: futures.Future[Any] | None = None,
+        call: Call | None = None,
+        *,
+        devices: Any = None,
+    ) -> None:
+        self._answer: futures.Future[Any] = futures.Future() if answer is None else answer
+        self._call = call
+
+    def set_result(self, result: Any) -> None:
+        """Give the answer to those that wait."""
+        self._answer.set_result(result)
+
+    def set_exception(self, result: BaseException) -> None:
+        """Let those that wait raise."""
+        self._answer.set_exception(result)
 
     def done(self) -> bool:
         """Whether the answer is there, or what it failed with."""
@@ -60,6 +85,25 @@ class Future:
     def add_done_callback(self, callback: Callable[[Future], Any]) -> None:
         """Call a function with this when it is done."""
         self._answer.add_done_callback(lambda _: callback(self))
+
+
+def async_execution(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that gives a ``Future``, whose value is what its caller in another worker gets.
+
+    The connection of that caller waits for it; calls of others go on.
+    """
+
+    @wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        out = function(*args, **kwargs)
+        if not isinstance(out, Future):
+            raise TypeError(
+                f"async_execution: {getattr(function, '__qualname__', function)} must give a "
+                f"Future, got {type(out).__name__}"
+            )
+        return out.wait()
+
+    return called
 
 
 def rpc_sync(

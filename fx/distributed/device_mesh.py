@@ -49,6 +49,7 @@ class DeviceMesh(Mesh):
         self._of, self._axis_of_root = self, tuple(range(ranks.ndim))
 
     device_type = "cpu"
+    outer: DeviceMesh
     _of: DeviceMesh  # of which it is a part
     _axis_of_root: tuple[int, ...]
 
@@ -56,7 +57,8 @@ class DeviceMesh(Mesh):
         """The ranks along some axes to which this rank belongs."""
         line = tuple([slice(None) if k in axes else p for k, p in enumerate(self.place)])
         out: DeviceMesh = object.__new__(DeviceMesh)
-        ranks = self.devices[line]
+        order = [sorted(axes).index(k) for k in axes]
+        ranks = self.devices[line].transpose(order)
         out.axis_names = tuple([self.axis_names[k] for k in axes])
         out.lanes, out._here, out._named = False, True, True
         out._of, out._axis_of_root = self._of, tuple([self._axis_of_root[k] for k in axes])
@@ -76,6 +78,15 @@ class DeviceMesh(Mesh):
         if axes != sorted(set(axes)):
             raise AxisError(f"DeviceMesh: {names!r} is not in the order of {self.axis_names}")
         return self if len(axes) == len(self.axis_names) else self._sub(axes)
+
+    def in_front_of(self, mesh: DeviceMesh) -> DeviceMesh:
+        """The mesh of the axes of this one and, behind them, those of another part of the same.
+
+        Its attribute ``outer`` is this one.
+        """
+        out = self._of._sub([*self._axis_of_root, *mesh._axis_of_root])
+        out.outer = self
+        return out
 
     def _number(self, mesh_dim: Any) -> int:
         if mesh_dim is None:

@@ -151,7 +151,7 @@ def by_pieces(size: int, nbytes: int, op: ReduceOp) -> bool:
 
 def _ordered(group: Any, x: Array, op: ReduceOp) -> Steps:
     """fx's own: by pairs in the order of ranks, of everything here or of a piece in each rank."""
-    if x.nbytes < limits.RANK_PIECES:
+    if x.nbytes < limits.RANK_ORDERED:
         parts = yield from gather_all(group, x)
         return reductions.tree(op, list(parts), x.dtype)
     return (yield from pieces(group.apart, _tag(group), x, op))

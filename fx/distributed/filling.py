@@ -8,6 +8,7 @@ else keeps its value: the result is given back, and a line that would throw it a
 from __future__ import annotations
 
 import dis
+import sys
 from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 
 from fx.config import modes, no_grad
 from fx.errors import DeviceError, DTypeError, FxError, InPlaceError, ShapeError
-from fx.frames import user_frame
+from fx.frames import is_internal
 from fx.ops.shapes.joining import stack
 from fx.state import Cell
 from fx.tape import CELL
@@ -126,8 +127,11 @@ def kept(places: Sequence[Place], name: str, write: str) -> None:
     """
     if all(place.writes for place in places):
         return
-    frame = user_frame(2)
-    if frame is not None and _drops(frame):
+    frame: FrameType | None = sys._getframe(1)
+    room = None if frame is None else frame.f_globals
+    while frame is not None and frame.f_globals is room:
+        frame = frame.f_back  # who called the collective
+    if frame is not None and not is_internal(frame.f_code.co_filename) and _drops(frame):
         raise InPlaceError(
             f"{name} gives its result, and tensors keep their values here; this line throws it "
             f"away: write {write}"

@@ -105,6 +105,11 @@ def _backend(asked: str | None) -> str:
             "nccl is the engine of GPUs, and no tensor of fx is on one here; write "
             "init_process_group('mpi')"
         )
+    if name == "ray":
+        raise DistBackendError(
+            "ray starts processes and moves no tensors; in its actors (pip install ray) write "
+            "init_process_group('mpi', init_method='tcp://host:port', rank=..., world_size=...)"
+        )
     if name not in _BACKENDS:
         raise ArgumentError(f"Invalid backend: {asked!r}; there are {', '.join(_BACKENDS)}")
     return name
@@ -137,7 +142,10 @@ def _join(place: Any, late: timedelta, size: int, rank: int, store: Store | None
     asked = dict(parse_qsl(place.query))
     rank, size = int(asked.get("rank", rank)), int(asked.get("world_size", size))
     if mpi.is_launched():
+        recorder.timeout(late.total_seconds())
+        waits = recorder.begin("init_process_group", 0, "MPI")  # which the launcher watches
         comm = mpi.start().COMM_WORLD
+        recorder.end(waits)
         for what, told, is_so in (("rank", rank, comm.rank), ("world_size", size, comm.size)):
             if told not in (-1, is_so):
                 raise ArgumentError(f"{what}={told}, and the launcher has said {is_so}")

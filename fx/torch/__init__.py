@@ -142,6 +142,7 @@ _ROOMS = frozenset(
         "fft",
         "export",
         "func",
+        "futures",
         "hub",
         "jit",
         "linalg",

@@ -26,6 +26,25 @@ ALIASES = {
     "fx.torch.autograd.functional": "fx.autograd.functional",
     "fx.torch.autograd.function": "fx.autograd.function",
     "fx.torch.autograd.gradcheck": "fx.autograd.gradcheck",
+    "fx.torch.nn.parallel.distributed": "fx.nn.parallel",
+    "fx.torch.nn.parallel.scatter_gather": "fx.nn.parallel",
+}
+_DISTRIBUTED = {  # files of PyTorch whose names are in one of fx
+    "": "_tensor=tensor distributed_c10d= constants= run=fx.run launch=fx.run",
+    "._composable": "fsdp=fsdp",
+    ".checkpoint": """
+        default_planner=checkpoint filesystem=checkpoint planner=checkpoint
+        state_dict_loader=checkpoint state_dict_saver=checkpoint""",
+    ".fsdp": "api=fsdp fully_sharded_data_parallel=fsdp",
+    ".tensor": "device_mesh=device_mesh",
+    ".tensor.parallel": "api=tensor.parallel style=tensor.parallel",
+}
+ALIASES |= {
+    f"fx.torch.distributed{room}.{name}": (
+        file if file.startswith("fx.") else f"fx.torch.distributed.{file}".rstrip(".")
+    )
+    for room, files in _DISTRIBUTED.items()
+    for name, _, file in (each.partition("=") for each in files.split())
 }
 _DISTRIBUTIONS = {  # PyTorch has a file for each
     "continuous": "normal laplace cauchy gumbel uniform exponential",

@@ -55,7 +55,7 @@ class Joining:
         if model.require_forward_param_sync and model.broadcast_buffers:
             take(self.group, model._synced(), self.first)
         if syncs:
-            model._reducer.shadow()
+            model._reducer.shadow(takes=model.gradient_as_bucket_view)
         return True
 
     def finish(self) -> None:

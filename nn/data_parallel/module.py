@@ -112,7 +112,7 @@ class DistributedDataParallel(Module):
         self.process_group = world(process_group)
         self.static_graph = static_graph
         self.find_unused_parameters = find_unused_parameters
-        self.gradient_as_bucket_view = gradient_as_bucket_view  # gradients are views anyway
+        self.gradient_as_bucket_view = gradient_as_bucket_view
         self.batched_grad_copy = batched_grad_copy
         if check_reduction:
             warnings.warn(
@@ -129,13 +129,39 @@ class DistributedDataParallel(Module):
         if init_sync:
             same_models(self.process_group, named)
             take(self.process_group, [p for _, p in named] + self._synced(), 0)
-        cap = int((_BUCKET if bucket_cap_mb is None else bucket_cap_mb) * 2**20)
-        looks = find_unused_parameters or static_graph
-        self._reducer = Reducer(self.process_group, trained, cap, looks)
+        self._bucket_bytes = int((_BUCKET if bucket_cap_mb is None else bucket_cap_mb) * 2**20)
+        self._reducer = self._reduces()
         self._joining: Joining | None = None
         self._hook_compiles = True
         if virtual_ranks is not None:
             self._reducer.virtual = self._virtual(virtual_ranks)
+
+    def _reduces(self) -> Reducer:
+        named = self.module.named_parameters()
+        trained = [(n, p) for n, p in named if n not in self._ignored and p.requires_grad]
+        looks = self.find_unused_parameters or self.static_graph
+        return Reducer(self.process_group, trained, self._bucket_bytes, looks)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles: a copy averages on its own, among the same ranks."""
+        if self.process_group is not world():
+            raise DistError(
+                f"{NAME}: only a model of the default group is copied or pickled; copy its .module"
+            )
+        state = super().__getstate__()
+        virtual = self._reducer.virtual
+        state["_virtual_ranks"] = None if virtual is None else virtual.count
+        for name in ("process_group", "_reducer", "_joining"):
+            del state[name]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        count = state.pop("_virtual_ranks")
+        super().__setstate__(state)
+        self.process_group, self._joining = world(), None
+        self._reducer = self._reduces()
+        if count is not None:
+            self._reducer.virtual = self._virtual(count)
 
     def _virtual(self, count: int) -> VirtualRanks:
         looks = "find_unused_parameters" if self.find_unused_parameters else "static_graph"

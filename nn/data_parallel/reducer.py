@@ -189,7 +189,10 @@ class Reducer:
         self.armed = False
         if self.virtual is not None:
             self.virtual.waits = False
-        used = self.used_anywhere()
+        self._fill(self.used_anywhere())
+
+    def _fill(self, used: Any) -> None:
+        """Give the parameters that were used anywhere their means."""
         for bucket, work in zip(self.buckets, self._works):
             out, at = _array(work, bucket, self.params), 0
             for i in bucket:
@@ -235,12 +238,18 @@ class Reducer:
         mine = [int(here and i not in self._unused) for i in range(len(self.params))]
         return now(self.group, exchange.reduce_all(self.group, np.array(mine), ReduceOp.MAX))
 
-    def shadow(self) -> None:
-        """Take part in the averages of a pass with zeros."""
+    def shadow(self, takes: bool) -> None:
+        """Take part in the averages of a pass with zeros.
+
+        Args:
+            takes: whether this rank's gradients become the means too.
+        """
         self._works = []
         for bucket in self.buckets:
             self.begin(bucket, zeros=True)
-        self.used_anywhere(here=False)
+        used = self.used_anywhere(here=False)
+        if takes:
+            self._fill(used)
         for work in self._works:
             work.wait()
 

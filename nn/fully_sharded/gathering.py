@@ -14,6 +14,8 @@ from weakref import ref
 
 import numpy as np
 
+from fx.distributed.placed import Placed
+from fx.distributed.placements import local_shape
 from fx.tensor import Tensor, new_tensor
 
 _array = Tensor._a  # the slot itself, which a Released tensor hides
@@ -35,21 +37,33 @@ class Gathered:
 
     Args:
         parts: the parameters' values at that moment, tensors on the mesh.
+        mesh: of the unit; a parameter that was cut before lies on more axes, these behind.
         axis: of the mesh, along which they are cut.
         dtype: of the whole floating ones; None: that of the parts.
+        arrays: the whole ones, if they are here already.
 
     Attributes:
         live: whether the values are here.
     """
 
-    def __init__(self, parts: Sequence[Any], axis: int, dtype: Any) -> None:
-        self.parts, self.axis, self.dtype = [p._a for p in parts], axis, dtype
+    def __init__(
+        self,
+        parts: Sequence[Any],
+        mesh: Any,
+        axis: int,
+        dtype: Any,
+        arrays: list[Any] | None = None,
+    ) -> None:
+        self.held = [p._a for p in parts]
+        self.parts = [of_unit(a, mesh) for a in self.held]
+        self.axis, self.dtype = axis, dtype
+        self._here = arrays
         self.live = False
         self._tensors: list[Any] = []  # weak references: pullbacks keep what they need
 
     def of(self, parts: Sequence[Any]) -> bool:
         """Whether these parameters still have the values that were gathered."""
-        return all(p._a is a for p, a in zip(parts, self.parts, strict=True))
+        return all(p._a is a for p, a in zip(parts, self.held, strict=True))
 
     def hand_out(self, tensors: Sequence[Tensor]) -> None:
         """Note the tensors that have the values, so that they can be taken back."""
@@ -58,6 +72,9 @@ class Gathered:
 
     def arrays(self) -> list[np.ndarray]:
         """Gather: one message for all."""
+        if self._here is not None:
+            found, self._here = self._here, None
+            return found
         locals_ = [_cast(a.local, self.dtype) for a in self.parts]
         ranks = self.parts[0].mesh.ranks(self.axis)
         rows = [np.zeros((_length(a, ranks.size), *a.shape[1:]), x.dtype)
@@ -67,11 +84,11 @@ class Gathered:
         message = np.concatenate([row.reshape(-1).view(np.uint8) for row in rows])
         everyone = ranks.gather(message)  # (ranks, bytes)
         out, at = [], 0
-        for a, row in zip(self.parts, rows):
+        for a, row, held in zip(self.parts, rows, self.held):
             here = np.ascontiguousarray(everyone[:, at : at + row.nbytes]).reshape(-1)
             at += row.nbytes
             whole = here.view(row.dtype).reshape(ranks.size * row.shape[0], *a.shape[1:])
-            out.append(whole[: a.shape[0]])
+            out.append(of_mesh(whole[: a.shape[0]], held, a.mesh))
         return out
 
     def fetch(self) -> None:
@@ -106,3 +123,29 @@ def _cast(x: np.ndarray, dtype: Any) -> np.ndarray:
     if dtype is None or x.dtype == dtype or not new_tensor(x).is_floating_point():
         return x
     return new_tensor(x).astype(dtype)._a  # type: ignore[no-any-return]
+
+
+# what tensor parallel has cut before: its mesh has those axes first, then the unit's --------------
+
+
+def of_unit(array: Placed, mesh: Any) -> Placed:
+    """A parameter's array as the ranks of a unit see it: a part is their whole."""
+    if array.mesh == mesh:
+        return array
+    shape, placements = before(array, mesh)
+    k = len(placements)
+    inner = local_shape(shape, placements, array.mesh.sizes[:k], array.mesh.place[:k])
+    return Placed(array.local, inner, mesh, array.placements[k:])
+
+
+def before(array: Placed, mesh: Any) -> tuple[tuple[int, ...], tuple[Any, ...]]:
+    """The shape of the whole, and its placements along the axes in front of the unit's."""
+    return array.shape, array.placements[: len(array.mesh.sizes) - len(mesh.sizes)]
+
+
+def of_mesh(whole: Any, array: Placed, mesh: Any) -> Any:
+    """What the unit has gathered, as it lies on the mesh of tensor parallel."""
+    if array.mesh == mesh:
+        return whole
+    shape, placements = before(array, mesh)
+    return Placed(whole, shape, array.mesh.outer, placements)

@@ -47,6 +47,17 @@ class OffloadPolicy:
     """Parts stay where they are."""
 
 
+class CPUOffloadPolicy(OffloadPolicy):
+    """Parts lie on the CPU between their uses, as they do anyway.
+
+    Args:
+        pin_memory: accepted.
+    """
+
+    def __init__(self, pin_memory: bool = True) -> None:
+        self.pin_memory = pin_memory
+
+
 class UnshardHandle:
     """What ``unshard(async_op=True)`` gives: all is there already."""
 
@@ -62,13 +73,13 @@ class FSDPModule:
     _ahead: list[Any]
 
     def unshard(self, async_op: bool = False) -> UnshardHandle | None:
-        """Make the parameters of this unit whole, until ``reshard``."""
-        self._unit.show()
+        """Make its parameters whole: for its next forward pass, or until ``reshard``."""
+        self._unit.hold()
         return UnshardHandle() if async_op else None
 
     def reshard(self) -> None:
         """Hold the parts alone."""
-        self._unit.hide(release=True)
+        self._unit.let_go(release=True)
         self._unit.release()
 
     def _each(self, recurse: bool) -> list[Any]:
@@ -109,6 +120,17 @@ class FSDPModule:
             )
         self._ahead = list(modules)
 
+    def set_modules_to_backward_prefetch(self, modules: list[Any]) -> None:
+        """Accepted: units are gathered when backward comes to them.
+
+        Raises:
+            ArgumentError: if one of them is no unit.
+        """
+        if not all(isinstance(m, FSDPModule) for m in modules):
+            raise ArgumentError(
+                f"set_modules_to_backward_prefetch takes modules of {NAME}, got {modules!r}"
+            )
+
     def set_gradient_divide_factor(self, factor: float) -> None:
         """Divide the sums of gradients by this instead of the number of ranks."""
         self._unit.divisor = float(factor)
@@ -137,7 +159,7 @@ def fully_shard(
             None: in all units but the outermost.
         shard_placement_fn: None, or what gives ``Shard(0)`` for each parameter.
         mp_policy: dtypes.
-        offload_policy: None.
+        offload_policy: None, or what says that parts lie on the CPU, as they do.
         ignored_params: parameters that stay as they are.
 
     Returns:
@@ -164,7 +186,9 @@ def fully_shard(
     if isinstance(module, FSDPModule):
         raise ArgumentError(f"{NAME} was called on this {type(module).__name__} already")
     if offload_policy is not None and not isinstance(offload_policy, OffloadPolicy):
-        raise ArgumentError(f"{NAME}: parts lie on the CPU already; leave offload_policy out")
+        raise ArgumentError(
+            f"{NAME}: offload_policy is an OffloadPolicy, got {type(offload_policy).__name__}"
+        )
     if reshard_after_forward is not None and not isinstance(reshard_after_forward, bool):
         raise ArgumentError(
             f"{NAME}: reshard_after_forward is a bool or None; parts on fewer ranks, as "
@@ -183,7 +207,7 @@ def fully_shard(
     for path, owner, name in places:
         _cut(path, owner._parameters[name], mesh, placements, shard_placement_fn)
     unit = Unit(
-        [(owner, name) for _, owner, name in places],
+        [(owner, name) for _, owner, name in places], mesh,
         len(mesh.sizes) - 1, policy.param_dtype, policy.reduce_dtype,
     )  # fmt: skip
     kind = type(module)
@@ -243,10 +267,9 @@ def _cut(path: str, p: Any, mesh: Any, placements: Any, choose: Any) -> None:
         raise ArgumentError(f"{NAME}: parameters are cut along axis 0, not {wanted!r}: {path}")
     if isinstance(p, DTensor):
         if (p.device_mesh, list(p.placements)) != (mesh, placements):
-            raise ArgumentError(
-                f"{NAME}: {path} lies on {p.device_mesh!r} by {p.placements}; parameters that are "
-                f"cut otherwise are not cut again"
-            )
+            again = _cut_again(path, p, mesh, placements)
+            p.rebind(p.detach().to_local())  # a cell keeps the placements that it has
+            p.rebind(again)
         return
     if not p.ndim:
         raise ArgumentError(
@@ -262,6 +285,21 @@ def _cut(path: str, p: Any, mesh: Any, placements: Any, choose: Any) -> None:
     array = part._a
     array.local = array.local.copy()  # not a view, which would keep the whole
     p.rebind(part)
+
+
+def _cut_again(path: str, p: Any, mesh: Any, placements: Any) -> Any:
+    """A part of the part that tensor parallel has left to this rank."""
+    outer = p.device_mesh
+    if set(outer._axis_of_root) & set(mesh._axis_of_root) or outer._of != mesh._of:
+        raise ArgumentError(
+            f"{NAME}: {path} lies on {outer!r} by {p.placements}; a parameter that is cut already "
+            f"lies on other axes of the mesh that {mesh!r} is of: write mesh = "
+            f"init_device_mesh('cpu', (n, m), mesh_dim_names=('dp', 'tp')), and cut by mesh['dp']"
+        )
+    part = distribute_tensor(p.detach().to_local(), mesh, placements, src_data_rank=None)
+    both = outer.in_front_of(mesh)
+    local = part._a.local.copy()
+    return new_tensor(Placed(local, tuple(p.shape), both, (*p.placements, *placements)))
 
 
 def _without_values(path: str, p: Any, mesh: Any, placements: Any) -> Any:
@@ -285,6 +323,7 @@ def _before(module: Any, args: Any, kwargs: Any) -> Any:
             module._reshards = bool(_running)
         _running.append(module)
         module._unit.show()
+        module._unit.let_go(release=False)  # this pass says when they are let go of
         for ahead in module._ahead:
             ahead._unit.show()
             ahead._unit.hide(release=False)

@@ -70,6 +70,8 @@ class Pass:
     def __init__(self, unit: Any) -> None:
         if unit._shown:
             refuse_staging(modes.stage, f"{NAME}'s unshard()")
+        if any(cell.value._a.mesh != unit.mesh for cell in unit.cells):
+            refuse_staging(modes.stage, f"{NAME} of parameters that are cut by tensor parallel")
         if not unit.syncs or unit._waiting:
             refuse_staging(modes.stage, f"{NAME}'s set_requires_gradient_sync(False)")
         self.unit, self.stage = unit, modes.stage

@@ -11,12 +11,17 @@ from typing import Any
 
 import numpy as np
 
+from fx import tree
 from fx.config import no_grad
+from fx.distributed.collectives import broadcast
 from fx.distributed.mesh import world
+from fx.distributed.messages import broadcast_object_list
 from fx.distributed.tensor import DTensor, distribute_tensor
 from fx.errors import ArgumentError, StateError
 from fx.ops.convert import as_tensor
 from fx.tensor import Tensor, new_tensor
+
+_asking: list[Any] = []  # the models whose parts are wanted, whatever they save by themselves
 
 
 @dataclass
@@ -29,7 +34,7 @@ class StateDictOptions:
         ignore_frozen_params: leave out parameters that require no grad.
         keep_submodule_prefixes: True.
         strict: whether missing and unexpected names are errors.
-        broadcast_from_rank0: of a whole model rank 0 has the values, which are sent to the others.
+        broadcast_from_rank0: rank 0 has the whole values, which are sent to the others.
         flatten_optimizer_state_dict: False.
     """
 
@@ -60,7 +65,11 @@ def get_model_state_dict(
         options: parts unless it says ``full_state_dict``.
     """
     options = _checked(options, submodules)
-    state = dict(model.state_dict())
+    _asking.append(model)
+    try:
+        state = dict(model.state_dict())
+    finally:
+        _asking.pop()
     if options.ignore_frozen_params:
         for name, p in model.named_parameters(remove_duplicate=False):
             if not p.requires_grad:
@@ -90,7 +99,7 @@ def set_model_state_dict(
     if options.broadcast_from_rank0:
         given = _of_rank_0(given, here)
     else:
-        given = {name: _placed(value, here.get(name)) for name, value in given.items()}
+        given = {name: placed(value, here.get(name)) for name, value in given.items()}
     return model.load_state_dict(given, strict=options.strict)
 
 
@@ -139,34 +148,59 @@ def set_optimizer_state_dict(
 
     Raises:
         StateError: if groups have other parameters.
-        ArgumentError: of ``broadcast_from_rank0``: other ranks do not know which slots there are.
     """
     options = _checked(options)
     if options.broadcast_from_rank0:
-        raise ArgumentError(
-            "set_optimizer_state_dict: broadcast_from_rank0 is for models; give all ranks the state"
-        )
-    names = _names(model)
-    groups = list(optim_state_dict["param_groups"])
+        optim_state_dict = _state_of_rank_0(optim_state_dict)
     for optimizer in _several(optimizers):
-        numbered = _numbered(optimizer, names)
-        numbers = {name: i for i, name in numbered.items()}
-        params = {names[id(p)]: p for g in optimizer.param_groups for p in g["params"]}
-        own = []
-        for group in optimizer.param_groups:
-            wanted = [names[id(p)] for p in group["params"]]
-            found = next((g for g in groups if sorted(g["params"]) == sorted(wanted)), None)
-            if found is None:
-                raise StateError(
-                    f"set_optimizer_state_dict: no group of the state has the parameters {wanted}"
-                )
-            own.append({**found, "params": [numbers[name] for name in wanted]})
-        state = {
-            numbers[name]: {k: _placed(v, params[name]) for k, v in held.items()}
-            for name, held in optim_state_dict["state"].items()
-            if name in numbers
-        }
-        optimizer.load_state_dict({"state": state, "param_groups": own})
+        optimizer.load_state_dict(for_optimizer(model, optimizer, optim_state_dict))
+
+
+def for_optimizer(model: Any, optimizer: Any, found: Mapping[str, Any]) -> dict[str, Any]:
+    """What an optimizer's ``load_state_dict`` takes, of a state by the names of parameters.
+
+    Raises:
+        StateError: if groups have other parameters.
+    """
+    names = _names(model)
+    groups = list(found["param_groups"])
+    numbered = _numbered(optimizer, names)
+    numbers = {name: i for i, name in numbered.items()}
+    params = {names[id(p)]: p for g in optimizer.param_groups for p in g["params"]}
+    own = []
+    for group in optimizer.param_groups:
+        wanted = [names[id(p)] for p in group["params"]]
+        its = next((g for g in groups if sorted(g["params"]) == sorted(wanted)), None)
+        if its is None:
+            raise StateError(
+                f"set_optimizer_state_dict: no group of the state has the parameters {wanted}"
+            )
+        own.append({**its, "params": [numbers[name] for name in wanted]})
+    state = {
+        numbers[name]: {k: placed(v, params[name]) for k, v in held.items()}
+        for name, held in found["state"].items()
+        if name in numbers
+    }
+    return {"state": state, "param_groups": own}
+
+
+def _state_of_rank_0(given: Mapping[str, Any]) -> Any:
+    """An optimizer's state, of which rank 0 has the values: whole tensors one by one."""
+    leaves, treedef = tree.flatten(dict(given)) if world()[1] == 0 else ([], None)
+    told: list[Any] = [treedef] + [
+        (tuple(x.shape), np.dtype(x.dtype)) if isinstance(x, Tensor) else (None, x) for x in leaves
+    ]
+    sent = [told]
+    broadcast_object_list(sent, src=0)
+    treedef, *kinds = sent[0]
+    whole = []
+    for i, (shape, kind) in enumerate(kinds):
+        if shape is None:
+            whole.append(kind)
+        else:
+            x = leaves[i].detach() if leaves else new_tensor(np.zeros(shape, kind))
+            whole.append(broadcast(x, src=0))
+    return tree.unflatten(treedef, whole)
 
 
 def get_state_dict(
@@ -237,7 +271,12 @@ def _of_cpu(value: Any) -> Any:
     return value.to("cpu") if isinstance(value, Tensor) else value
 
 
-def _placed(value: Any, like: Any) -> Any:
+def wants_parts() -> bool:
+    """Whether a state dict is being made of which parts are wanted."""
+    return bool(_asking)
+
+
+def placed(value: Any, like: Any) -> Any:
     """A whole tensor as the one lies that it is for."""
     on_mesh = isinstance(like, DTensor) and isinstance(value, Tensor)
     if not on_mesh or isinstance(value, DTensor) or value.shape != like.shape:
@@ -263,5 +302,5 @@ def _of_rank_0(given: dict[str, Any], here: Mapping[str, Any]) -> dict[str, Any]
         array = value._a
         for m in range(len(mesh.sizes)):
             array = mesh.ranks(m).broadcast(array, 0)
-        out[name] = _placed(new_tensor(array), like)
+        out[name] = placed(new_tensor(array), like)
     return out

@@ -7,7 +7,8 @@ from typing import Any
 
 from fx.autograd.function import Function, once_differentiable
 from fx.config import is_grad_enabled
-from fx.nn.fully_sharded.gathering import Gathered
+from fx.distributed.placed import Placed
+from fx.nn.fully_sharded.gathering import Gathered, before
 from fx.nn.fully_sharded.reducing import means
 from fx.tensor import Tensor, new_tensor
 
@@ -17,15 +18,21 @@ class Unit:
 
     Args:
         places: module and name of each place that a parameter has; tied ones have several.
+        mesh: the ranks that have parts.
         axis: of the mesh, along which they are cut.
         param_dtype: of the whole parameters; None: that of the parts.
         reduce_dtype: in which gradients are sent; None: that of the whole parameters.
     """
 
     def __init__(
-        self, places: Sequence[tuple[Any, str]], axis: int, param_dtype: Any, reduce_dtype: Any
+        self,
+        places: Sequence[tuple[Any, str]],
+        mesh: Any,
+        axis: int,
+        param_dtype: Any,
+        reduce_dtype: Any,
     ) -> None:
-        self.axis, self.param_dtype = axis, param_dtype
+        self.mesh, self.axis, self.param_dtype = mesh, axis, param_dtype
         self.reduce_dtype = param_dtype if reduce_dtype is None else reduce_dtype
         self.cells: list[Any] = []
         self.places: list[tuple[Any, str, int]] = []
@@ -43,6 +50,8 @@ class Unit:
         self._whole: tuple[Tensor, ...] = ()
         self._records = False
         self._shown = 0  # how many forward passes use the whole ones at this moment
+        self._held = False  # whether ``unshard`` does
+        self._spent = False  # whether a backward pass has gone through them
         self._waiting: list[Any] = []  # gradients of passes that did not send theirs
 
     # forward ------------------------------------------------------------------------------------
@@ -52,17 +61,32 @@ class Unit:
         if not self.cells:
             return
         self._shown += 1
-        if self._shown > 1:
-            return
         parts = [cell.read() for cell in self.cells]
+        if self._shown > 1 and not (self._held and self._shown == 2):
+            return  # inside of a forward pass: what that one has
         records = is_grad_enabled() and any(cell.requires_grad for cell in self.cells)
-        if self._now is None or records != self._records or not self._now.of(parts):
-            self._now, self._records = Gathered(parts, self.axis, self.param_dtype), records
+        there = self._now is not None and self._now.of(parts)
+        if not there or records != self._records or self._spent:
+            arrays = [x._a for x in self._whole] if there else None
+            self._now = Gathered(parts, self.mesh, self.axis, self.param_dtype, arrays)
+            self._records, self._spent = records, False
             found = _Gather.apply(self, self._now, *self.cells)
             self._whole = found if isinstance(found, tuple) else (found,)
             self._now.hand_out(self._whole)
         for module, name, i in self.places:
             module._parameters[name] = self._whole[i]
+
+    def hold(self) -> None:
+        """Let the modules have the whole parameters until ``let_go``."""
+        if not self._held and self.cells:
+            self._held = True
+            self.show()
+
+    def let_go(self, release: bool) -> None:
+        """What ``hold`` asked for is not needed any more."""
+        if self._held:
+            self._held = False
+            self.hide(release)
 
     def hide(self, release: bool) -> None:
         """Let the modules have the parameters of which this rank has parts."""
@@ -86,13 +110,17 @@ class Unit:
 
     def pull(self, gathered: Gathered, cts: Sequence[Any]) -> list[Any]:
         """The gradients of the parts, from those of the whole parameters."""
-        held = [None if ct is None else ct._a for ct in cts]
+        held = [
+            None if ct is None else self._of_unit(ct, array)
+            for ct, array in zip(cts, gathered.held)
+        ]
         if self._waiting:
             held = [_added(a, b) for a, b in zip(self._waiting, held)]
         if self.reshard_after_backward and not self._shown:
             gathered.release()
             if gathered is self._now:
                 self._now, self._whole = None, ()
+        self._spent = self._spent or gathered is self._now
         if not self.syncs:
             self._waiting = held
             return [None] * len(held)
@@ -104,8 +132,17 @@ class Unit:
         )  # fmt: skip
         out: list[Any] = [None] * len(held)
         for i, array in zip(trained, found):
-            out[i] = None if array is None else new_tensor(array)
+            if array is not None:
+                like = gathered.held[i]
+                out[i] = new_tensor(Placed(array.local, like.shape, like.mesh, like.placements))
         return out
+
+    def _of_unit(self, ct: Tensor, array: Any) -> Any:
+        """This rank's addend of a gradient, an array of the CPU."""
+        if array.mesh == self.mesh:
+            return ct._a
+        _, placements = before(array, self.mesh)
+        return ct.redistribute(array.mesh.outer, placements).to_local()._a  # type: ignore[attr-defined]
 
 
 def _added(a: Any, b: Any) -> Any:

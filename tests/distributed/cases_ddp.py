@@ -239,3 +239,19 @@ def case_a_rank_that_does_something_else_is_named_before_gradients_move():
     else:
         refused("rank 0: gradients(the last bucket", lambda: dist.barrier(group=apart))
         assert all((a == b).all() for a, b in zip(before, gradients(wrapped.module)))
+
+
+def case_a_copy_averages_on_its_own():
+    import copy
+
+    first = DistributedDataParallel(model())
+    both = first, copy.deepcopy(first)
+    x = fx.ones((2, 3)) * (rank + 1)
+    for each in both:
+        each(x).square().sum().backward()
+    for p, q in zip(*[m.parameters() for m in both], strict=True):
+        assert p is not q and bool((p.grad == q.grad).all())
+        whole = dist.all_reduce(p.grad.clone()) / size
+        assert bool((whole == q.grad).all())
+    mine = DistributedDataParallel(model(), process_group=dist.new_group(list(range(size))))
+    refused("copy its .module", lambda: copy.deepcopy(mine))

@@ -31,6 +31,19 @@ def case_values_come_back():
     assert rpc.get_worker_info("w1") == rpc.WorkerInfo(name="w1", id=1)
 
 
+def case_a_function_answers_when_its_future_is_done():
+    from fx.torch import futures
+
+    if FIRST:
+        calls = [rpc.rpc_async("w1", served.meet, (3, k)) for k in range(2)]
+        assert not any(call.done() for call in calls)
+        last = rpc.rpc_async("w1", served.meet, (3, 2))
+        assert futures.wait_all([*calls, last]) == [[0, 1, 2]] * 3
+        assert all(f.done() for f in futures.collect_all(calls).wait())
+        with pytest.raises(TypeError, match="must give a Future, got int"):
+            rpc.rpc_sync("w1", served.no_future)
+
+
 def case_tensors_go_by_value():
     x = fx.arange(200000).to(fx.float32)
     for each in (x, x.to(fx.bfloat16), x[:0]):

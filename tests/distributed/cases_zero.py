@@ -5,6 +5,7 @@ from datetime import timedelta
 import fx
 import fx.distributed as dist
 from fx import nn
+from fx.distributed.uneven import Join
 from fx.optim.zero_redundancy import ZeroRedundancyOptimizer
 
 dist.init_process_group("mpi", timeout=timedelta(seconds=60))
@@ -150,3 +151,21 @@ def case_what_it_refuses():
     overlapping = lambda: ZeroRedundancyOptimizer(params, fx.optim.SGD, overlap_with_ddp=True)
     raises("leave out overlap_with_ddp", overlapping)
     raises("empty parameter list", lambda: ZeroRedundancyOptimizer([], fx.optim.SGD))
+
+
+def case_ranks_that_are_through_step_their_part():
+    """As views of buckets their gradients are the means, so all parts are one optimizer's."""
+
+    def trained(make, joins):
+        net = nn.parallel.DistributedDataParallel(model(), gradient_as_bucket_view=True)
+        optimizer = make(net.parameters())
+        with Join([net, optimizer] if joins else [net]):
+            for k in range(2 + rank):
+                optimizer.zero_grad()
+                (net(fx.ones((2, 3)) * (k + rank + 1)) ** 2).sum().backward()
+                optimizer.step()
+        return bits(net.module)
+
+    plain = trained(lambda ps: fx.optim.SGD(ps, lr=0.01), False)  # its last rank's, in all
+    shared = trained(lambda ps: ZeroRedundancyOptimizer(ps, fx.optim.SGD, lr=0.01), True)
+    assert shared == plain

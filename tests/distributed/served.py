@@ -1,9 +1,11 @@
 """What the workers of ``cases_rpc.py`` call in each other."""
 
+import threading
 import time
 
 import fx.distributed.rpc as rpc
 from fx.distributed import references
+from fx.distributed.calls import Future, async_execution
 
 
 class Box:
@@ -52,3 +54,26 @@ def held():
 
 def doubled(x):
     return 2 * x
+
+
+waiting = []
+_meeting = threading.Lock()
+
+
+@async_execution
+def meet(count, value):
+    """The values of all that came, once so many have: each caller gets the list."""
+    answer = Future()
+    with _meeting:
+        waiting.append((answer, value))
+        if len(waiting) == count:
+            values = sorted(v for _, v in waiting)
+            for each, _ in waiting:
+                each.set_result(values)
+            waiting.clear()
+    return answer
+
+
+@async_execution
+def no_future():
+    return 3

@@ -13,6 +13,11 @@ def test_of_ranks(outcomes, case, size):
     assert not outcomes("cases_fsdp.py", size)[case]
 
 
+@pytest.mark.parametrize("case", cases("cases_wrapper.py"))
+def test_of_ranks_with_the_older_class(outcomes, case):
+    assert not outcomes("cases_wrapper.py", 3)[case]
+
+
 @pytest.mark.parametrize("case", cases("cases_fsdp_jit.py"))
 @pytest.mark.parametrize("size", [2, 3])
 def test_of_compiled_ranks(outcomes, case, size):

@@ -135,6 +135,22 @@ def test_a_hang_is_told_with_who_waits_who_is_missing_and_its_stack(launcher, tm
     assert "FAILED" in err
 
 
+def test_a_rank_that_does_not_come_to_init_process_group_is_named(launcher, tmp_path):
+    (tmp_path / "train.py").write_text(
+        "import os, time\n"
+        "from datetime import timedelta\n"
+        "import fx.distributed as dist\n"
+        "if os.environ['RANK'] == '1':\n"
+        "    time.sleep(300)\n"
+        "dist.init_process_group('mpi', timeout=timedelta(seconds=0.5))\n"
+    )
+    code, _, err = launcher.run("--nproc-per-node", "2", "train.py", cwd=tmp_path)
+    assert code == 1 and re.search(r"init_process_group #1 .* has waited .* \(timeout 0.5 s\)", err)
+    assert f"rank 0 waits in init_process_group #1, {tmp_path / 'train.py'}:6" in err
+    assert "rank 1 has not come: it has begun none; it is at" in err
+    assert re.search(r'File ".*train.py", line 5', err)
+
+
 @pytest.mark.parametrize("timeout", ["0.5", "0"])
 def test_a_rank_that_gives_up_waiting_is_explained_too(launcher, tmp_path, timeout):
     (tmp_path / "train.py").write_text(

@@ -10,7 +10,7 @@ FOLDERS = ("nn", "optim", "data", "fx/torch", "fx/ops")
 # by the argument's name: what it asks for makes no difference to any number
 REASONS = {
     "where memory lies": "layout check_layout memory_format pin_memory non_blocking "
-    "stream copy device stride parameters_as_bucket_view",
+    "stream copy device stride parameters_as_bucket_view offload_to_cpu",
     "values never change, so nothing is done in place": "inplace",
     "one way to compute it, which is all of them": "foreach stable sorted sparse sparse_grad "
     "cudnn_enable cudnn_enabled output_size use_reentrant preserve_rng_state determinism_check "
@@ -22,7 +22,7 @@ REASONS = {
     "a question with one answer": "device_type obj input group enabled device_ids output_device "
     "dim download",
     "part of a signature that others call": "path target params num_averaged t eps requires_grad "
-    "collate_fn_map context number y is_last_joiner needs args out",
+    "collate_fn_map context number y is_last_joiner needs args out nonwrapped_numel",
 }
 KNOWN = {name for names in REASONS.values() for name in names.split()}
 

@@ -355,3 +355,75 @@ def test_star_import_and_dir():
     assert names["nn"] is fx.nn
     for name in dir(fx.torch):
         assert getattr(fx.torch, name) is not None or name in ("newaxis", "__file__")
+
+
+def test_distributed_rooms_have_the_names_that_scripts_import():
+    from importlib import import_module
+
+    for room, names in {
+        "_composable": "checkpoint fully_shard",
+        "_composable.fsdp": "fully_shard MixedPrecisionPolicy",
+        "_tensor": "DTensor Shard Replicate distribute_tensor",
+        "algorithms._checkpoint.checkpoint_wrapper": """
+            apply_activation_checkpointing checkpoint_wrapper CheckpointImpl""",
+        "checkpoint.filesystem": "FileSystemReader FileSystemWriter",
+        "checkpoint.state_dict_saver": "save async_save",
+        "distributed_c10d": "_get_default_group _get_default_store ReduceOp ProcessGroup",
+        "elastic.multiprocessing.errors": "record",
+        "fsdp": """
+            BackwardPrefetch CPUOffload CPUOffloadPolicy FullOptimStateDictConfig
+            FullStateDictConfig FullyShardedDataParallel MixedPrecision MixedPrecisionPolicy
+            ShardedStateDictConfig ShardingStrategy StateDictType fully_shard""",
+        "fsdp.fully_sharded_data_parallel": "FullyShardedDataParallel CPUOffload BackwardPrefetch",
+        "fsdp.sharded_grad_scaler": "ShardedGradScaler",
+        "fsdp.wrap": """
+            always_wrap_policy enable_wrap size_based_auto_wrap_policy transformer_auto_wrap_policy
+            wrap ModuleWrapPolicy CustomPolicy""",
+        "nn.functional": "all_gather all_reduce all_to_all_single broadcast reduce_scatter",
+        "rpc.functions": "async_execution",
+        "run": "main",
+        "tensor.device_mesh": "init_device_mesh",
+        "tensor.parallel.style": "ColwiseParallel",
+        "utils": "_sync_module_states",
+    }.items():
+        module = import_module(f"fx.torch.distributed.{room}")
+        assert not [name for name in names.split() if not hasattr(module, name)], room
+    assert fx.torch.futures.Future is import_module("fx.torch.distributed.rpc").Future
+    with pytest.raises(AttributeError, match="no parameter is flat"):
+        fx.torch.distributed.fsdp.LocalStateDictConfig
+
+
+def test_record_tells_the_error_handler():
+    from fx.torch.distributed.elastic.multiprocessing.errors import record
+
+    told = []
+
+    class Handler:
+        def initialize(self):
+            told.append("begin")
+
+        def record_exception(self, error):
+            told.append(str(error))
+
+    @record
+    def plain(x):
+        return x + 1
+
+    def failing():
+        raise ValueError("three")
+
+    assert plain(2) == 3
+    with pytest.raises(ValueError, match="three"):
+        record(failing, Handler())()
+    assert told == ["begin", "three"]
+
+
+def test_modules_wrap_where_a_block_says_so():
+    from fx.torch.distributed.fsdp.wrap import enable_wrap, wrap
+
+    told = []
+    layer = fx.nn.Linear(2, 2)
+    assert wrap(layer) is layer
+    with enable_wrap(wrapper_cls=lambda m, **options: told.append(options) or m, a=1):
+        assert wrap(layer, b=2) is layer
+    assert told == [{"a": 1, "b": 2}]

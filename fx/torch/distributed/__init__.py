@@ -33,7 +33,10 @@ _COLLECTIVES = """
     all_reduce_coalesced all_gather_coalesced isend irecv send recv all_gather_object gather_object
     broadcast_object_list scatter_object_list send_object_list recv_object_list"""
 
-_ROOMS = ("algorithms", "checkpoint", "device_mesh", "fsdp", "optim", "pipelining", "rpc", "tensor")
+_ROOMS = (
+    "_composable", "algorithms", "checkpoint", "device_mesh", "elastic", "fsdp", "nn", "optim",
+    "pipelining", "rpc", "tensor",
+)  # fmt: skip
 
 globals().update({_name: getattr(_dist, _name) for _name in _SAME.split()})
 _coalescing_manager = _collectives.Coalesced
@@ -134,6 +137,26 @@ def is_torchelastic_launched() -> bool:
 def get_default_backend_for_device(device: Any) -> str:
     """``"gloo"``, of the CPU."""
     return "gloo"
+
+
+def _get_default_group() -> Any:
+    """The group of all ranks."""
+    return _groups.world()
+
+
+def _get_default_store() -> Any:
+    """The store by which the ranks found each other.
+
+    Raises:
+        DistError: if they found each other without one, by their launcher.
+    """
+    store = _groups.world().store
+    if store is None:
+        raise _dist.DistError(
+            "the ranks found each other by their launcher, without a store: make one with "
+            "torch.distributed.TCPStore(host, port, world_size, is_master=rank == 0)"
+        )
+    return store
 
 
 def supports_complex(reduceOp: ReduceOp) -> bool:

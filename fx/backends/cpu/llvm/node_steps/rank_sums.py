@@ -51,19 +51,25 @@ def _longest(size: int, count: int) -> int:
     return -(-count // size)
 
 
-def sum_by_pieces(
-    m: Messages, x: Any, out: Any, room: Any, size: int, count: int, dtype: Any
-) -> None:
-    """The sum of ``count`` elements of each rank, x (count,) -> out (count,)."""
+Sum = tuple[Any, Any, Any, int]  # x and out (count,), room for the pieces that come, count
+
+
+def sums_by_pieces(m: Messages, sums: Sequence[Sum], size: int, dtype: Any) -> None:
+    """Sums of elements of each rank, x (count,) -> out (count,): they cross at the same time."""
     b, index, item = m.b, m.word(INDEX), dtype.itemsize
-    cut = lambda r: b.udiv(b.mul(i64(count), r), i64(size))
-    start = cut(index)
-    length = b.sub(cut(b.add(index, i64(1))), start)
     kind, bytes_of = m.datatype(None), lambda n: b.mul(n, i64(item))
     place = lambda base, first: at(b, base, bytes_of(first), i8)
     # the others as seen from here: index + 1, index + 2, ... around
     others = [b.urem(b.add(index, i64(k)), i64(size)) for k in range(1, size)]
-    slots = [at(b, room, i64(k * _longest(size, count) * item), i8) for k in range(size - 1)]
+
+    def piece(r: Any, count: int) -> tuple[Any, Any]:
+        """Where the piece of rank r begins, and its length."""
+        cut = lambda r: b.udiv(b.mul(i64(count), r), i64(size))
+        start = cut(r)
+        return start, b.sub(cut(b.add(r, i64(1))), start)
+
+    def slots(room: Any, count: int) -> list[Any]:
+        return [at(b, room, i64(k * _longest(size, count) * item), i8) for k in range(size - 1)]
 
     def swap(mine: Any, theirs: Sequence[Any], tag: int) -> None:
         """``mine(r)`` to each other rank r, from whom ``theirs`` come: addresses and lengths."""
@@ -73,20 +79,23 @@ def sum_by_pieces(
             address, n = mine(r)
             m.post("Isend", address, bytes_of(n), kind, b.trunc(r, i32), i32(tag))
 
-    piece = lambda r: (cut(r), b.sub(cut(b.add(r, i64(1))), cut(r)))
-    swap(lambda r: (place(x, piece(r)[0]), piece(r)[1]), [(s, length) for s in slots], _TAG)
+    for x, _, room, count in sums:
+        mine = lambda r, x=x, count=count: (place(x, piece(r, count)[0]), piece(r, count)[1])
+        length = piece(index, count)[1]
+        swap(mine, [(slot, length) for slot in slots(room, count)], _TAG)
     with m.then():
-        own = place(x, start)
-        ordered = [_of_rank(m, r, own, slots, index, size) for r in range(size)]
-        target = place(out, start)
+        for x, out, room, count in sums:
+            start, length = piece(index, count)
+            own, target = place(x, start), place(out, start)
+            ordered = [_of_rank(m, r, own, slots(room, count), index, size) for r in range(size)]
 
-        def add(i: Any, lanes: int | None) -> None:
-            terms = [load_item(b, each, i, dtype, lanes) for each in ordered]
-            store_item(b, _by_pairs(b, terms), target, i, dtype)
+            def add(i: Any, lanes: int | None, terms: Any = ordered, target: Any = target) -> None:
+                found = [load_item(b, each, i, dtype, lanes) for each in terms]
+                store_item(b, _by_pairs(b, found), target, i, dtype)
 
-        in_vectors(b, 0, length, lanes_for(dtype), add)
-        theirs = [(place(out, piece(r)[0]), piece(r)[1]) for r in others]
-        swap(lambda r: (target, length), theirs, _TAG + 1)
+            in_vectors(b, 0, length, lanes_for(dtype), add)
+            theirs = [(place(out, piece(r, count)[0]), piece(r, count)[1]) for r in others]
+            swap(lambda r, here=(target, length): here, theirs, _TAG + 1)
 
 
 def _by_pairs(b: Any, level: list[Any]) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from fx import limits
 from fx.backends.cpu import collective
 from fx.backends.cpu.collective import INDEX, OPERATIONS
 from fx.backends.cpu.llvm import externals
@@ -23,13 +24,14 @@ from fx.backends.cpu.llvm.node_steps.rank_sums import (
     by_pieces,
     ordered_sum,
     pieces_room,
-    sum_by_pieces,
+    sums_by_pieces,
 )
 from fx.compiler.step import Step
 from fx.dtypes import bool_, int64, uint64
 from fx.graph.ir import Node
 
 _TAG = 1 << 15  # eager messages have lower ones
+_APART = 8  # terms of a sum that get messages of their own, at most
 # a message takes longer than a step that keeps Python's lock may
 _LATENCY, _BYTE = 30_000.0, 0.2  # nanoseconds
 
@@ -132,8 +134,12 @@ def _reduction(name: str) -> Callable[[Node], Step | None]:
         sizes, size = [v.spec.nbytes for v in sent], node.params["size"]
         alone, nbytes = size == 1, sum(sizes)
         count = nbytes // dtype.itemsize
-        packed = 2 * nbytes if len(sizes) > 1 and not alone else 0
         cut = name == "sum" and by_pieces(size, nbytes, dtype)
+        # long terms stay where they are, and cross with the others, which are laid side by side
+        apart = [i for i, n in enumerate(sizes) if cut and n >= limits.RANK_ALONE][:_APART]
+        beside = [i for i in range(len(sizes)) if i not in apart]
+        joined = [sizes[i] for i in beside]
+        packed = 2 * sum(joined) if len(beside) > 1 and not alone else 0
 
         def post(m: Messages, reads: Any, writes: Any, scratch: Any) -> None:
             b = m.b
@@ -141,20 +147,29 @@ def _reduction(name: str) -> Callable[[Node], Step | None]:
                 for x, out, n in zip(reads, writes, sizes):
                     copy(b, out, x, n)
                 return
-            x, out = reads[0], writes[0]
-            if len(sizes) > 1:  # side by side, as one message
-                x, out = scratch, at(b, scratch, i64(nbytes), i8)
-                for source, place, n in zip(reads, _starts(sizes), sizes):
-                    copy(b, at(b, x, i64(place), i8), source, n)
-                m.behind.append(lambda: _unpack(b, out, writes, sizes))
+            spans = [(reads[i], writes[i], sizes[i]) for i in apart]
+            if len(beside) == 1:
+                spans.append((reads[beside[0]], writes[beside[0]], joined[0]))
+            elif beside:
+                x, out = scratch, at(b, scratch, i64(sum(joined)), i8)
+                for i, place in zip(beside, _starts(joined)):
+                    copy(b, at(b, x, i64(place), i8), reads[i], sizes[i])
+                m.behind.append(lambda: _unpack(b, out, [writes[i] for i in beside], joined))
+                spans.append((x, out, sum(joined)))
             if cut:
-                room = at(b, scratch, i64(packed), i8)
-                sum_by_pieces(m, x, out, room, size, count, dtype)
+                at_room, sums = packed, []
+                for x, out, n in spans:
+                    n //= dtype.itemsize
+                    sums.append((x, out, at(b, scratch, i64(at_room), i8), n))
+                    at_room += pieces_room(size, n, dtype.itemsize)
+                sums_by_pieces(m, sums, size, dtype)
                 return
+            ((x, out, _),) = spans
             kind, op = m.datatype(dtype), m.word(OPERATIONS[name, dtype])
             m.post("Iallreduce", x, out, i64(count), kind, op)
 
-        room = pieces_room(size, count, dtype.itemsize) if cut else 0
+        lengths = [n // dtype.itemsize for n in [*[sizes[i] for i in apart], sum(joined)] if n]
+        room = sum(pieces_room(size, n, dtype.itemsize) for n in lengths) if cut else 0
         return _message(node, post, packed + room)
 
     return step

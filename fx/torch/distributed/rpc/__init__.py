@@ -1,6 +1,7 @@
 """``torch.distributed.rpc``: functions that run in other workers."""
 
 from fx.distributed import rpc as _rpc
+from fx.torch.distributed.rpc import functions as functions
 
 _SAME = """
     BackendType Future RpcBackendOptions RRef TensorPipeRpcBackendOptions WorkerInfo get_worker_info

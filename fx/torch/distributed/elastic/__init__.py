@@ -1,0 +1,1 @@
+"""``torch.distributed.elastic``: what scripts of ``torchrun`` ask of it."""

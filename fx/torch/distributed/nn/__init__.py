@@ -1,0 +1,3 @@
+"""``torch.distributed.nn``: collectives through which gradients flow."""
+
+from fx.torch.distributed.nn.functional import *
