@@ -206,9 +206,17 @@ class Sizes:
             raise NoExtentsError(f"{n}")
         return Extent(n, left if n > 0 else -left, atoms) if atoms else n
 
+    def shape(self, sizes: Sequence[int]) -> tuple[int, ...]:
+        """Each size of a shape as an extent, or itself.
+
+        What is counted is a product of these. As a number of its own it may have the factors of a
+        base where none of its sizes has them.
+        """
+        return tuple(map(self.extent, sizes))
+
     def most(self, n: int) -> int:
-        """How large a number is at the most, which is no number of the sizes at hand."""
-        return _at(self.extent(n), self.ends)
+        """How large an extent is at the most, which is no number of the sizes at hand."""
+        return _at(n, self.ends)
 
     def touch(self, data: Any) -> bool:
         """Whether there is one among plain data."""

@@ -570,3 +570,15 @@ def test_an_argument_that_was_turned_in_place():
     y15.t_()
     y38, y39 = f4(y15)
     """)  # noqa: E501
+
+
+def test_windows_that_end_one_before_the_size():
+    x1 = lambda n: values.tensor((n, n), "float32", 90)
+
+    with limits.tiny():
+
+        def f(x1):
+            v2 = fx.sliding_window_view(x1, 2, axis=-1)
+            return [v2]
+
+        compare.at_sizes(f, [5, 6, 8, 17, 3], [x1], derived=False)

@@ -179,6 +179,7 @@ SIZED = {  # of sizes that vary, some in the square
     "taken of what varies": lambda x, i: (
         x[[0, -1]], x[i], fx.take(x, i[:3] - 1, axis=0), x[fx.argmax(x, axis=0)],
     ),
+    "windows": lambda x, i: fx.sliding_window_view(x @ x.T, 2, axis=-1) * 2,
     "turns": lambda x, i: fx.scan(lambda c, r: (c * 0.5 + r, c * r), x[0] * 0, x, reverse=True),
     "scanned": lambda x, i: (fx.cumsum(x, 0), fx.sort(x, axis=0), fx.argmax(x, axis=0)),
 }  # fmt: skip

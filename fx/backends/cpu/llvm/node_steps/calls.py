@@ -55,8 +55,8 @@ def first(node: Node, sizes: Sizes | None = None) -> Step | None:
     lines, words = before * after, sort.work_words(n, k)
     cost = lines * sort.price(n, k, x.dtype.itemsize)
     if sizes is not None:
-        words = sort.most_words(sizes.extent(n))
-        n, k, after, lines = map(sizes.extent, (n, k, after, lines))
+        before, n, after = around(sizes.shape(x.shape), params["axis"])
+        k, lines, words = sizes.extent(k), before * after, sort.most_words(n)
 
     def body(frame: Frame) -> None:
         (source,), (places,) = frame.reads, frame.writes
@@ -100,7 +100,9 @@ def searchsorted(node: Node, sizes: Sizes | None = None) -> Step | None:
     m, tasks = values.shape[-1] if rows else values.size, values.size
     cost = values.size * sort.search_price(n)
     if sizes is not None:
-        n, m, tasks = map(sizes.extent, (n, m, tasks))
+        n, lead = sizes.extent(n), sizes.shape(values.shape)
+        tasks = math.prod(lead)
+        m = lead[-1] if rows else tasks
 
     def body(frame: Frame) -> None:
         words = [*frame.reads, *frame.writes, n, m, rows, kind, node.params["side"] == "right"]
@@ -114,7 +116,7 @@ def scan(node: Node, sizes: Sizes | None = None) -> Step | None:
     x, axis, name = node.inputs[0].spec, node.params["axis"], node.primitive.name
     if not has_elements(node) or x.dtype in COMPLEX:
         return None
-    shape = x.shape if sizes is None else tuple(map(sizes.extent, x.shape))
+    shape = x.shape if sizes is None else sizes.shape(x.shape)
     _, n, after = around(shape, axis)
 
     def body(frame: Frame) -> None:
@@ -134,10 +136,11 @@ def _drawing(
     """A kernel of ``any_size/draws``: keys (*B, 6) -> (*B, *shape)."""
     if not has_elements(node):
         return None
-    rows, n = node.inputs[0].spec.size // KEY_WORDS, math.prod(node.params["shape"])
-    cost = rows * (30.0 + n * price)
+    keys, shape = node.inputs[0].spec.shape[:-1], node.params["shape"]
+    cost = math.prod(keys) * (30.0 + math.prod(shape) * price)
     if sizes is not None:
-        rows, n = sizes.extent(rows), sizes.extent(n)
+        keys, shape = sizes.shape(keys), sizes.shape(shape)
+    rows, n = math.prod(keys), math.prod(shape)
 
     def body(frame: Frame) -> None:
         keys, *parameters = frame.reads

@@ -58,8 +58,8 @@ def place(node: Node, sizes: Sizes | None = None) -> Step | None:
     block = 4 * lanes_for(dtype)
     tasks = tasks_for(cost, max(before, -(-after // block)))
     if sizes is not None:
-        tasks = tasks_for(cost / x.size * sizes.most(x.size), sizes.most(before))
-        before, n, after = map(sizes.extent, (before, n, after))
+        before, n, after = around(sizes.shape(x.shape), node.params["axis"])
+        tasks = tasks_for(cost / x.size * sizes.most(before * n * after), sizes.most(before))
     in_row = after == 1 and is_known(n)
 
     def body(frame: Frame) -> None:

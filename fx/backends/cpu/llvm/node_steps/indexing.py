@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 from fx.backends.cpu.llvm.ir import Frame, at, copy, i8, i64, load_item, part, store_item, turns
@@ -54,7 +55,8 @@ def wrap_index(node: Node, sizes: Sizes | None = None) -> Step | None:
     dtype = node.inputs[0].spec.dtype
     tasks, count, length = tasks_for(size, size), size, n
     if sizes is not None:
-        tasks, count, length = 1, sizes.extent(size), sizes.extent(n)
+        count = prod(sizes.shape(node.inputs[0].spec.shape))
+        tasks, length = 1, sizes.extent(n)
 
     def body(frame: Frame, task: Any, status: Any) -> None:
         b = frame.b
@@ -85,20 +87,20 @@ def take(node: Node, sizes: Sizes | None = None) -> Step | None:
     if not has_elements(node):
         return None
     before, n, after = around(x.shape, node.params["axis"])
-    nbytes = after * x.dtype.itemsize
-    each = 2.0 + nbytes / 20
+    each = 2.0 + after * x.dtype.itemsize / 20
     m, cost = idx.size, before * idx.size * each
     tasks = tasks_for(cost, before * m)
-    told = before, n, after, nbytes, m
     if sizes is not None:
+        before, n, after = around(sizes.shape(x.shape), node.params["axis"])
+        m = prod(sizes.shape(idx.shape))
         most = sizes.most(before * m)
-        tasks = tasks_for(most * (2.0 + sizes.most(nbytes) / 20), most)
-        told = tuple(map(sizes.extent, told))  # type: ignore[assignment]
+        tasks = tasks_for(most * (2.0 + sizes.most(after) * x.dtype.itemsize / 20), most)
+    told = before, n, after * x.dtype.itemsize, m
 
     def body(frame: Frame, task: Any, status: Any) -> None:
         b = frame.b
         source, indices, target = *frame.reads, frame.writes[0]
-        many, along, _, width, count = map(frame.number, told)
+        many, along, width, count = map(frame.number, told)
         guard = Guard(frame, indices, idx.dtype, along, status, task)
         end = b.append_basic_block("end")
         with turns(b, *part(b, task, tasks, b.mul(many, count))) as row:
@@ -126,11 +128,12 @@ def take_along_axis(node: Node, sizes: Sizes | None = None) -> Step | None:
     before, n, after = around(x.shape, axis)
     m, cost = idx.shape[axis], 2.0 * idx.size
     tasks = tasks_for(cost, before * m)
-    told = before, n, after, m
     if sizes is not None:
+        before, n, after = around(sizes.shape(x.shape), axis)
+        m = sizes.extent(m)
         most = sizes.most(before * m)
         tasks = tasks_for(2.0 * most * sizes.most(after), most)
-        told = tuple(map(sizes.extent, told))  # type: ignore[assignment]
+    told = before, n, after, m
 
     def body(frame: Frame, task: Any, status: Any) -> None:
         b = frame.b

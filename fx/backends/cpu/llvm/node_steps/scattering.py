@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -169,10 +170,10 @@ def scatter(node: Node, sizes: Sizes | None = None) -> Step | None:
         return None
     before, n, after = around(x.shape, node.params["axis"])
     m, lanes = idx.size, lanes_for(x.dtype)
+    if sizes is not None:
+        m = prod(sizes.shape(idx.shape))
     count = m if sizes is None else sizes.most(m)
     cost = before * count * after * (2.0 / min(after, 8)) + x.nbytes / 20
-    if sizes is not None:
-        m = sizes.extent(m)
     # whole matrices, or rows of the only one
     pieces, size = (before, n) if before > 1 else (n, 1) if after >= lanes else (1, n)
     tasks = min(limits.SCATTER_TASKS, tasks_for(cost, pieces))
@@ -227,8 +228,8 @@ def scatter_along_axis(node: Node, sizes: Sizes | None = None) -> Step | None:
     if sizes is not None:
         if sizes.touch((n, m, after)) or in_wide(node):
             return None
-        tasks = tasks_for(cost / before * sizes.most(before), sizes.most(before))
-        rows = sizes.extent(before)
+        rows = prod(sizes.shape(x.shape[:axis]))
+        tasks = tasks_for(cost / before * sizes.most(rows), sizes.most(rows))
     more = _memory(node, -(-before // tasks) * n, after)
     if more.get("scratch", 0) > limits.SCATTER_SCRATCH:
         return None

@@ -89,7 +89,7 @@ class SizedBuilder(Builder):
         first += len(shared)
         for s in shared:
             nest = getattr(s, "nest", None)
-            size = prod(nest.sizes) if nest else sizes.extent(s.writes[0].spec.size)
+            size = prod(nest.sizes if nest else sizes.shape(s.writes[0].spec.shape))
             self.tasks.append(self.word_of[s.tasks])
             self.elements.append(size)
             self.rates.append(s.cost / max(1, int(size)))
@@ -115,7 +115,7 @@ class SizedBuilder(Builder):
         )  # fmt: skip
 
     def _nbytes(self, value: Value) -> int:
-        return self.sizes.extent(value.spec.nbytes)
+        return prod(self.sizes.shape(value.spec.shape)) * value.spec.dtype.itemsize
 
     def place(self, place: Place) -> Place:
         """With the word in which the offset is found."""
