@@ -188,10 +188,15 @@ def _cube(x: Any) -> Any:
 
 
 def _inverse_square(x: Any) -> Any:
-    # the square of an inverse is in range wherever the result is; within 2 ulp
-    wide = registry["astype"](x, dtype=np.dtype(np.float32)) if x.dtype.itemsize == 2 else x
+    wide = _wider(x)
+    if x.dtype != wide.dtype:  # whose squares are all in range
+        return registry["astype"](1.0 / (wide * wide), dtype=x.dtype)
     inverse = 1.0 / wide
-    return registry["astype"](inverse * inverse, dtype=x.dtype)
+    size = registry["abs"](wide)
+    usual = (size > 2.0**-511) & (size < 2.0**511)
+    # elsewhere the square of x is not in range, or no normal number
+    out = registry["where"](usual, 1.0 / (wide * wide), inverse * inverse)
+    return out
 
 
 def _root(x: Any) -> Any:
