@@ -209,8 +209,9 @@ batch_norm = fuse(  # mean and variance are the moments of x, and no derivative 
 )  # fmt: skip
 
 
+_by_statistics = fuse("normalised", reference=_normalised, torch_name="NativeBatchNorm")
 normalised = quick(  # by statistics that are given
-    fuse("normalised", reference=_normalised, torch_name="NativeBatchNorm"), "eps", tensors=5
+    _by_statistics, "eps", tensors=5
 )
 _step = fuse("batch_norm_step", reference=_batch_norm_step, multiple=True)
 

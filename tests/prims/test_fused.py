@@ -7,7 +7,6 @@ import fx
 from fx.nn.functional import loss
 from fx.ops.products import matrices
 from fx.ops.shapes import padding
-from fx.primitive import registry
 from fx.prims import activations, lengths, linear, losses, norms, reduction
 
 ROWS, N = 40, 33  # compiled kernels
@@ -38,7 +37,7 @@ def case(name, rows, n):
         x = numbers(rows, 3, n)
         vectors = [numbers(3, seed=i) for i in range(1, 5)]
         vectors[3] = vectors[3] ** 2 + 0.5
-        return registry["normalised"], [x, *vectors], 5, {"eps": 1e-3}
+        return norms._by_statistics, [x, *vectors], 5, {"eps": 1e-3}
     if name.startswith("batch_norm"):
         x = x if name.endswith("1") else numbers(rows, 3, n)
         weights = [numbers(x.shape[1], seed=1), numbers(x.shape[1], seed=2)]
