@@ -1,15 +1,13 @@
 """Sums along rows and down columns of dense arrays, with accumulators in float64.
 
-A sum of float32 is so the rounded true sum but for what four numbers lose when they are added up,
-whatever its length, its order and its axis: float64 takes up a tree of four vectors, since on a CPU
-that converts half a vector at a time conversions would cost more than the memory. A sum of float64
-has the blocks that its caller makes, so that no accumulator takes up more than a few hundred
-numbers.
+A sum of float32 is so the rounded true sum, whatever its length, its order and its axis; it costs
+two conversions a vector, which are hidden behind the memory. A sum of float64 has the blocks that
+its caller makes, so that no accumulator takes up more than a few hundred numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -46,31 +44,17 @@ class _Sums:
         self.start = [v.zeros(v.f64, r.width)] * _VECTORS
         self.step = _VECTORS * r.width
 
-    def vectors(self, base: Any, i: Any, count: Any, most: int) -> list[Any]:
-        """The elements from ``i`` on in so many vectors: all that fit, or ``count`` of them."""
+    def added(self, base: Any, i: Any, count: Any, sums: Any) -> list[Any]:
+        """``sums`` and the elements from ``i`` on: all that fit, or ``count`` of them."""
         b, r, found = self.b, self.r, []
-        for k in range(most):
+        for k, total in enumerate(sums):
+            at = b.add(i, v.const(k * r.width))
             mask = None
             if count is not None:
                 mask = v.first_lanes(b, b.sub(count, v.const(k * r.width)), r.width)
-            found.append(r.load(base, b.add(i, v.const(k * r.width)), mask).v)
+            x = r.load(base, at, mask).v
+            found.append(b.fadd(total, x if r.size == 8 else b.fpext(x, self.kind)))
         return found
-
-    def added(self, base: Any, i: Any, count: Any, sums: Any) -> list[Any]:
-        """``sums`` and as many vectors of elements from ``i`` on."""
-        found = self.vectors(base, i, count, len(sums))
-        return [self.b.fadd(s, self.widened(x)) for s, x in zip(sums, found, strict=True)]
-
-    def widened(self, x: Any) -> Any:
-        """In float64."""
-        return x if self.r.size == 8 else self.b.fpext(x, self.kind)
-
-    def tree(self, terms: Sequence[Any]) -> Any:
-        """The sum of vectors, pairs with pairs."""
-        while len(terms) > 1:
-            pairs = zip(terms[::2], terms[1::2], strict=True)
-            terms = [self.b.fadd(x, y) for x, y in pairs]
-        return terms[0]
 
     def put(self, total: Any, kind: Any, out: Any, at: Any, mask: Any = None) -> None:
         """Store a scalar, or the lanes of a vector where the mask is on, as ``kind``."""
@@ -96,16 +80,15 @@ def _rows(
     x = v.at(b, r.row(x, row, n), first, r.kind)
     count = v.smaller(b, b.sub(n, first), chunk)
     whole = b.mul(b.udiv(count, v.const(s.step)), v.const(s.step))
-
-    def turn(i: ir.Value, count: Any, sums: Any) -> list[Any]:
-        if r.size == 8:
-            return s.added(x, i, count, sums)
-        return [b.fadd(sums[0], s.widened(s.tree(s.vectors(x, i, count, _VECTORS))))]
-
-    sums = s.start if r.size == 8 else s.start[:1]
-    sums = v.loop(b, v.const(0), whole, lambda i, *t: turn(i, None, t), sums, s.step, "vectors")
-    sums = v.loop(b, whole, count, lambda i, *t: turn(i, b.sub(count, i), t), sums, s.step, "tail")
-    total = v.sums_of_lanes(b, [s.tree(sums)])
+    sums = v.loop(
+        b, v.const(0), whole, lambda i, *t: s.added(x, i, None, t), s.start, s.step, "vectors"
+    )
+    sums = v.loop(
+        b, whole, count, lambda i, *t: s.added(x, i, b.sub(count, i), t), sums, s.step, "tail"
+    )
+    while len(sums) > 1:
+        sums = [b.fadd(a, c) for a, c in zip(sums[::2], sums[1::2], strict=True)]
+    total = v.sums_of_lanes(b, sums)
     s.put(b.extract_element(total, ir.Constant(v.i32, 0)), kind, out, task)
 
 
@@ -177,7 +160,7 @@ def _wide_columns(
     Memory is read in as many streams as there are rows in a group; a block of columns that went
     down by itself would touch another page with each row.
     """
-    b, s = r.b, _Sums(r)
+    b, wide = r.b, ir.VectorType(v.f64, r.width)
     one = b.sdiv(task, chunks)
     start = b.mul(b.sub(task, b.mul(one, chunks)), chunk)
     x = r.row(x, b.add(b.mul(one, n), start), inner)
@@ -192,9 +175,12 @@ def _wide_columns(
             lines = [r.row(x, b.add(first, v.const(k)), inner) for k in range(count)]
 
             def columns(i: ir.Value, mask: Any) -> None:
-                terms = [s.widened(r.load(line, i, mask).v) for line in lines]
+                terms = [r.load(line, i, mask).v for line in lines]
+                terms = terms if r.size == 8 else [b.fpext(t, wide) for t in terms]
+                while len(terms) > 1:
+                    terms = [b.fadd(s, t) for s, t in zip(terms[::2], terms[1::2], strict=True)]
                 before = v.load(b, at(i), v.f64, r.width, mask)
-                v.store(b, b.fadd(before, s.tree(terms)), at(i), mask)
+                v.store(b, b.fadd(before, terms[0]), at(i), mask)
 
             r.each(inner, columns)
 
