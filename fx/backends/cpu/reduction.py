@@ -53,7 +53,7 @@ def _extremum(ufunc: np.ufunc, native: Along, x: np.ndarray, axes: Axes, keepdim
         found = native(x, axes=axes, keepdims=keepdims)
         if found is not None:
             return found
-    if len(axes) == x.ndim and 0 < x.size < limits.WHERE_FROM and not keepdims:
+    if 0 < x.size < limits.WHERE_FROM and not keepdims and axes == tuple(range(x.ndim)):
         whole = x.flags.c_contiguous and x.dtype.char in _WIDE
         if whole:  # NumPy's search, which a NaN wins as well, is four times as fast
             at = x.argmax() if ufunc is np.maximum else x.argmin()
