@@ -95,10 +95,10 @@ def __array__(self: Any, dtype: Any = None, copy: bool | None = None) -> Any:
 
 def lent(x: Any) -> Any:
     """An array in the memory of a tensor."""
-    if writing.apart and not writing.started:
+    if not writing.started and (writing.apart or x.dtype.kind == "c"):
         from fx.writing.noting import start
 
-        start()  # a view with memory of its own is to see what NumPy writes
+        start()  # a view with memory of its own, as conj gives, is to see what NumPy writes
     if type(x) is Tensor and x._node is None and not writing.started:  # all views share memory
         array = x._a
         if type(array) is np.ndarray:

@@ -619,3 +619,17 @@ def test_what_a_compiled_function_detached_is_known_at_the_first_write(taken, ca
         """,
         first=True,
     )
+
+
+@pytest.mark.parametrize("view", ["torch.conj(x.mH)", "torch.conj(x.mT)", "x.mH", "x.conj().T"])
+def test_what_conj_gives_of_numpys_memory_is_followed_at_the_first_write(view):
+    twins.agree(
+        f"""
+        x = torch.tensor([-1.75+1.25j, 0.5-1.0j, -1.25+0.0j, 2.0+0.25j]).reshape(2, 2)
+        n = x.numpy()
+        {view}.sub_(-2j)
+        n[0:1] *= 3
+        y = {view} * 1
+        """,
+        first=True,
+    )
