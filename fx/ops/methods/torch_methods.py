@@ -167,7 +167,7 @@ def median(
     dim = axis if dim is None else dim
     if dim is None:
         flat = flattened(self)
-        return ordering.shared(flat, ordering.lower_median(free_value(flat), 0, False).values)
+        return ordering._of_equals(flat, ordering.lower_median(free_value(flat), 0, False).values)
     return ordering.lower_median(self, dim, keepdim or keepdims)
 
 

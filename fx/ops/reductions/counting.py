@@ -18,7 +18,7 @@ from fx.ops.making.creation import full, linspace, zeros
 from fx.ops.operands import argument, cast, floating, of_scalar, public
 from fx.ops.pointwise.composed import lerp
 from fx.ops.reductions.found import found, shown
-from fx.ops.reductions.ordering import lower_median, ranked_of, shared
+from fx.ops.reductions.ordering import _of_equals, lower_median, ranked_of
 from fx.ops.reductions.quantiles import quantile
 from fx.ops.reductions.statistics import mean
 from fx.ops.shapes.joining import concat
@@ -230,7 +230,7 @@ def nanmedian(
     rank = ((count - 1) // 2).clamp(min=0)
     values, place = ranked_of(flat, rank, at, "no", dim is None or not keepdim)
     if dim is None:
-        return shared(flat, values)
+        return _of_equals(flat, values)
     return found("nanmedian", (values, place))
 
 

@@ -308,7 +308,7 @@ def lower_median(x: Any, axis: int, keepdims: bool) -> Found:
     return _of_rank("median", x, (x._shape[at] - 1) // 2, at, keepdims, "first")
 
 
-def shared(x: Any, value: Tensor) -> Tensor:
+def _of_equals(x: Any, value: Tensor) -> Tensor:
     """A value of one of the elements of x, with a derivative that those equal to it share."""
     if (type(x) is Tensor and x._node is None) or value._dtype not in FLOATING:
         return value
@@ -328,9 +328,12 @@ def _shared_in_steps(x: Tensor, value: Tensor) -> Tensor:
 
 def _shared_vjp(needs: Any, x: Tensor, value: Tensor) -> Any:
     def pullback(ct: Tensor) -> Any:
-        share = compare.astype(_elements_of(x, value), dtype=x._dtype)
-        number = reduction.sum(share, axes=tuple(range(x.ndim)), keepdims=False)
-        return share * (ct / number), None
+        found = _elements_of(x, value)
+        number = reduction.sum(
+            compare.astype(found, dtype=x._dtype), axes=tuple(range(x.ndim)), keepdims=False
+        )
+        share = compare.where(compare.isnan(value), value, ct / number)  # as a maximum's is
+        return compare.where(found, share, constant_like(0.0, x)), None
 
     return pullback
 
