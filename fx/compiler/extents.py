@@ -7,9 +7,9 @@ extent only where the formulas are the same.
 
 A graph is staged with primes for such sizes. What a nest then holds says by its factors what it
 is: with 1009 for ``n`` and 10007 for ``m`` a stride of 2018 is ``2 * n``. So nothing above knows of
-extents. What is made of one size, as ``n - 1`` is, is told by the largest prime in it, which
-divides nothing else. What is neither (the middle of an axis) is a number here, and other primes
-show that it is none.
+extents. What is made of one size, as ``n - 1`` is, is such a factor too: primes are chosen by which
+it has a large prime of its own. What is neither (the middle of an axis) is a number here, and other
+primes show that it is none.
 """
 
 from __future__ import annotations

@@ -352,28 +352,12 @@ def _step(kind: Callable[[Node], ControlStep]) -> Callable[[Node], ControlStep |
 
 def scan_of_any_length(node: Node, sizes: Sizes) -> ControlStep | None:
     """A ``scan`` of which nothing but the length depends on sizes."""
-    p = node.params
-    rows = [*node.inputs[p["carries"] : p["carries"] + p["mapped"]], *node.outs[p["carries"] :]]
-    whole = [v for v in (*node.inputs, *node.outs) if v not in rows]
-    shapes = [*[v.spec.shape for v in whole], *[v.spec.shape[1:] for v in rows]]
-    if sizes.touch(shapes) or _touches(p["body"], sizes):
+    if sizes.touch([v.spec.shape for v in node.params["body"].inputs]):
         return None
     try:
         return ScanStep(node, sizes)
     except Unfit:
         return None
-
-
-def _touches(graph: Any, sizes: Sizes) -> bool:
-    """Whether anything in a graph depends on sizes."""
-    values = [*graph.inputs, *[v for n in graph.nodes for v in (*n.inputs, *n.outs)]]
-    if sizes.touch([v.spec.shape for v in values]):
-        return True
-    for n in graph.nodes:
-        for data in n.params.values():
-            if _touches(data, sizes) if hasattr(data, "nodes") else sizes.touch(data):
-                return True
-    return False
 
 
 STEPS = {"scan": _step(ScanStep), "while": _step(WhileStep), "cond": _step(CondStep)}

@@ -19,7 +19,7 @@ from fx.backends.cpu.llvm import stored
 from fx.graph.family import Family, Numbered
 from fx.graph.ir import Graph
 from fx.graph.key import constants_of, graph_key
-from fx.graph.size_formulas import Base, bases_of, primes_for
+from fx.graph.size_formulas import bases_of, primes_for
 
 if TYPE_CHECKING:
     from fx.backends.cpu.llvm.executable import Executable
@@ -168,40 +168,19 @@ def _program(
     family: Family, graph: Graph, classes: dict[str, int], donated: Sequence[int]
 ) -> SizedProgram | None:
     """The program of a class, planned for the middle of it: whichever size was met first."""
+    from fx.backends.cpu.llvm.sized import UnlikeError, program_for, sizes_for, stored_program
+
     bases = family.bases
     if any(node.primitive.name == "flip" for node in graph.nodes):
         bases = bases_of(list(classes), bases)  # where the last is the first
-    try:
-        return _planned(family, graph, classes, donated, bases)
-    except _NoPrimes:
-        return None
-
-
-class _NoPrimes(Exception):
-    """None stand for the sizes and the bases."""
-
-
-def _planned(
-    family: Family, graph: Graph, classes: dict[str, int], donated: Sequence[int],
-    bases: Sequence[Base],
-) -> SizedProgram | None:  # fmt: skip
-    from fx.backends.cpu.llvm.sized import UnlikeError, program_for, stored_program
-
     lengths = {name: family.most(name) for name in classes}
     middles = {name: _middle(k, lengths[name]) for name, k in classes.items()}
     ends = {name: 1 << 2 * k for name, k in classes.items()}
     primes = primes_for(middles, family.plain(), bases, lengths)
-
-    def another() -> dict[str, int]:
-        try:
-            return next(primes)
-        except ValueError:
-            raise _NoPrimes from None
-
     try:
         given, graphs = [], []
         for _ in range(2):
-            given.append(another())
+            given.append(next(primes))
             graphs.append(family.at(graph, given[-1]))
         # two families may differ in which of their sizes a graph depends on
         told = [f"{graph_key(g)} {sorted(sizes.items())}" for g, sizes in zip(graphs, given)]
@@ -212,11 +191,12 @@ def _planned(
             if found is not None:
                 return found
         for _ in range(_TRIES):
+            sizes = [sizes_for(some, bases, ends) for some in given[-2:]]
             try:
-                return program_for(*graphs[-2:], *given[-2:], donated, (bases, ends), name)
+                return program_for(*graphs[-2:], *sizes, donated, name)
             except UnlikeError:  # a choice of the plan lies between the two
-                given.append(another())
+                given.append(next(primes))
                 graphs.append(family.at(graph, given[-1]))
-    except ValueError:
+    except ValueError:  # an operation does not take such sizes, or there are no more primes
         pass
     return None

@@ -11,7 +11,8 @@ from fx.backends.cpu.llvm.sized.program import (
     SizedProgram,
     UnlikeError,
     program_for,
+    sizes_for,
     stored_program,
 )
 
-__all__ = ["SizedProgram", "UnlikeError", "program_for", "stored_program"]
+__all__ = ["SizedProgram", "UnlikeError", "program_for", "sizes_for", "stored_program"]

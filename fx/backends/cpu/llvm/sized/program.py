@@ -132,26 +132,23 @@ class UnlikeError(Exception):
 
 
 def program_for(
-    graph: Graph, other: Graph, primes: Mapping[str, int], others: Mapping[str, int],
-    donated: Sequence[int], made: tuple[Sequence[Base], Mapping[str, int] | None] = ((), None),
+    graph: Graph, other: Graph, first: Sizes, second: Sizes, donated: Sequence[int],
     name: str | None = None,
 ) -> SizedProgram | None:  # fmt: skip
-    """The program of a graph whose sizes are primes; None if it needs more than products of sizes.
+    """The program of a graph whose sizes are primes; None if it needs more than formulas of sizes.
 
     Args:
         graph: what to compute.
         other: the same with other primes: what is planned for both has to be the same, or some
             number depends on a size in a way that its factors do not tell.
-        primes, others: by name.
+        first, second: the sizes of each.
         donated: positions of inputs whose memory results may take over.
-        made: what is made of these sizes, and how large they are at the most.
         name: under which it is kept on disk.
 
     Raises:
         UnlikeError: if they are planned otherwise; other primes may not be.
     """
     try:
-        first, second = _sizes_of(primes, *made), _sizes_of(others, *made)
         found = schedule(graph, target_for(first), first)
         if any(isinstance(s, PythonStep) for s in found.steps):
             return None
@@ -168,9 +165,14 @@ def program_for(
         return None
 
 
-def _sizes_of(
-    primes: Mapping[str, int], bases: Sequence[Base], ends: Mapping[str, int] | None
-) -> Sizes:
+def sizes_for(primes: Mapping[str, int], bases: Sequence[Base], ends: Mapping[str, int]) -> Sizes:
+    """The sizes of a graph in which primes stand for them, with words of their own.
+
+    Args:
+        primes: by name.
+        bases: what is made of these sizes.
+        ends: how large they are at the most.
+    """
     words = constant_value(new_tensor(np.zeros(0, np.int64)))
     return Sizes({p: n for n, p in primes.items()}, ANY, words, bases, ends)
 
