@@ -75,7 +75,7 @@ def _another(x: Tensor) -> Tensor:
     if known is not None and known.family is not None:
         writing.note(x, out, shape_prims.reshape, {"shape": x._shape})
     elif known is not None:
-        out._view = known
+        out._view = known.another(x)
     return out
 
 

@@ -14,7 +14,6 @@ from fx.tensor import Tensor
 from fx.torch._types import strided
 from fx.writing.layouts import layout as lying
 from fx.writing.layouts import owner_of
-from fx.writing.records import CUT
 
 __all__ = ["TypedStorage", "UntypedStorage"]
 
@@ -129,7 +128,7 @@ def _apart(array: Any, whole: Any) -> int:
 def _placed(x: Any) -> tuple[Any, Any]:
     """An array that lies in its memory as a tensor does in its own, and that; None if all is."""
     record = getattr(x, "_view", None)
-    if record is not None and record is not CUT:
+    if record is not None and record.family is not None:
         at = lying(record.family, record.path)
         return at, owner_of(at)
     held = x.read() if x.level == CELL else x
@@ -147,7 +146,7 @@ def _memory(x: Any) -> Any:
     """The array that owns the memory of a tensor."""
     record = getattr(x, "_view", None)
     held = x.read() if x.level == CELL else x
-    if record is not None and record is not CUT:
+    if record is not None and record.family is not None:
         family = record.family
         cell = family.cell
         if cell is None and family.of_user:

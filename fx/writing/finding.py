@@ -33,12 +33,12 @@ from fx.tensor import Tensor
 from fx.writing.layouts import owner_of, repeats
 from fx.writing.paths import Path, steps
 from fx.writing.records import (
-    CUT,
     Family,
     View,
     array_in,
     copies,
     detached,
+    is_marked,
     node_in,
     origins,
     record_of,
@@ -57,7 +57,11 @@ def families() -> None:
     common = {id(owner_of(x._a)) for x in numbers}
     grads = {id(leaf.grad) for leaf in leaves}
     groups: dict[int, tuple[Any, list[Any]]] = {}
+    others = [x for x in plain if is_marked(_mark(x)) and _mark(x).base is not None]
+    apart = set(map(id, others))
     for x in plain:
+        if id(x) in apart:
+            continue
         array = _array(x)
         if type(array) is np.ndarray and id(x) not in held:
             owner = owner_of(array)
@@ -69,9 +73,11 @@ def families() -> None:
         owner, group = groups.get(number, (None, []))
         if owner is not None and held() is owner:
             _follow(*known, owner, _unknown(group))
+    for x in others:
+        _again(x)
     for x in plain:
         record = _mark(x)
-        if record is CUT:
+        if is_marked(record):
             del x._view
         elif record is not None and record.family.repeated and not record.path:
             widen(record.family)
@@ -126,7 +132,7 @@ def _join(owner: Any, group: list[Any], grads: set[int], common: bool) -> None:
     """
     known = origins.get(id(owner))
     cell = known[1] if known is not None and known[0]() is owner else None
-    views = [x for x in group if _array(x) is not owner or _mark(x) is CUT]
+    views = [x for x in group if _array(x) is not owner or is_marked(_mark(x))]
     cuts = set(map(id, views))
     apart = [x for x in group if id(x) in grads or (common and id(x) not in cuts)]
     if not apart and cell is None and not common:
@@ -153,7 +159,7 @@ def _unknown(group: list[Any]) -> list[Any]:
 
     def known(x: Any) -> bool:
         record = _mark(x)
-        return record is not None and record is not CUT and bool(record.path)
+        return record is not None and record.family is not None and bool(record.path)
 
     return [x for x in group if not known(x) and _array(x).size]
 
@@ -169,7 +175,8 @@ def _relate(owner: Any, group: list[Any], root: Any = None) -> None:
         return
     first, paths = _first(owner, group if root is None else [root], group)
     own = _mark(first) if first is not None else None
-    if type(own) is View and own is not CUT:
+    marked = is_marked(own)
+    if own is not None and own.family is not None:
         family = own.family
     else:
         family = Family(first, owner)
@@ -181,7 +188,9 @@ def _relate(owner: Any, group: list[Any], root: Any = None) -> None:
     for x, path in zip(group, paths, strict=True):
         if x is first:
             continue
-        record = None if path is None else _record(family, first, x, path, group, paths, history)
+        record = None
+        if path is not None:
+            record = _record(family, first, marked, x, path, group, paths, history)
         if record is None:
             lost.append(x)
             continue
@@ -199,7 +208,7 @@ def _put(x: Any, record: View) -> None:
     family = record.family
     family.found = True
     family.add(x)
-    if type(before) is View and before is not CUT:
+    if before is not None and before.family is not None:
         for member in before.family.alive():
             other = member._view
             if other.family is before.family:  # a member may be noted by each of its steps
@@ -213,7 +222,7 @@ def _first(owner: Any, candidates: list[Any], group: list[Any]) -> tuple[Any, li
     def rank(x: Any) -> Any:
         node, array = _node(x), _array(x)
         return (
-            _mark(x) is CUT, array is not owner, repeats(array), node is None, -array.size,
+            is_marked(_mark(x)), array is not owner, repeats(array), node is None, -array.size,
             0 if node is None else node.seq,
         )  # fmt: skip
 
@@ -234,17 +243,24 @@ def _first(owner: Any, candidates: list[Any], group: list[Any]) -> tuple[Any, li
 def _record(
     family: Family,
     first: Any,
+    marked: bool,
     x: Any,
     path: Path,
     group: list[Any],
     paths: list[Any],
     history: bool,
 ) -> View | None:
-    """How ``x`` comes from the first of its family; None if its history tells otherwise."""
+    """How ``x`` comes from the first of its family; None if its history tells otherwise.
+
+    Args:
+        marked: whether the first was detached.
+    """
     node = _node(x)
-    cut_off = _mark(x) is CUT
+    cut_off = is_marked(_mark(x))
     cut = cut_off or (node is None and history)
-    if cut_off and first is not None and path == ((reshape, {"shape": first.shape}),):
+    if cut_off and node is None and first is not None and not marked and _apart(first, x):
+        cut = None
+    if cut_off and cut and first is not None and path == ((reshape, {"shape": first.shape}),):
         path = ((stop_gradient, {}),)
     record = View(family, path, first if node is not None else None, cut)
     if node is None and not cut_off and first is not None:
@@ -263,9 +279,20 @@ def _record(
             record.path = (*way, *rest)
             record.leaf, record.at, record.cut = source, len(way), True
             return record
+    if type(_node(first)) is Node and _source(_node(first), None) is source:
+        return None  # both of what is gone, by which each sees what is written into the other
     record.leaf, record.at, record.cut = node, len(path), True  # of a leaf that is gone
-    record.lost = _node(first) is None and _mark(first) is not CUT  # or is none any more
+    record.lost = _node(first) is None and not marked  # or is none any more
     return record
+
+
+def _apart(first: Any, x: Any) -> bool:
+    """Whether the first may be cut of ``x``, which was detached, or of another that was.
+
+    What is detached has the array of what it comes from, and only cuts have arrays of their own.
+    """
+    array = _array(first)
+    return _node(first) is None and owner_of(array) is not array and array is not _array(x)
 
 
 def _source(node: Any, wanted: Any) -> Any:
@@ -299,8 +326,20 @@ def _follow(x: Any, known: View, shape: Any, recorded: bool, owner: Any, views: 
         if path is None:
             _unclear([family, record_of(y).family], [y])
             continue
-        apart = cut or _mark(y) is CUT or (_node(y) is None and recorded)
+        apart = cut or is_marked(_mark(y)) or (_node(y) is None and recorded)
         _put(y, View(family, (*lead, *path), x if _node(y) is not None else None, apart))
+
+
+def _again(x: Any) -> None:
+    """Let another tensor of a detached one be of its family."""
+    mark = _mark(x)
+    if not is_marked(mark):
+        return
+    if is_marked(_mark(mark.base)) and _mark(mark.base).base is not None:
+        _again(mark.base)
+    own = record_of(mark.base)
+    cut = True if _node(mark.base) is not None else own.cut
+    _put(x, View(own.family, (*own.path, (reshape, {"shape": x.shape})), None, cut))
 
 
 def _lying(owner: Any, family: Family, place: Any) -> Any:

@@ -37,7 +37,7 @@ from fx.prims.creation import constants_of
 from fx.tape import CELL
 from fx.tensor import Tensor, new_tensor
 from fx.writing.layouts import owner_of, place_in
-from fx.writing.records import CUT, Storage, array_in, copies, twin, view_of
+from fx.writing.records import Storage, array_in, copies, twin, view_of
 from fx.writing.who import writes
 
 # weak references to what was lent, by the id of the array that owns the memory
@@ -112,7 +112,7 @@ def lent(x: Any) -> Any:
         )
     record = getattr(x, "_view", None)
     if type(x) is Tensor:
-        if record is None or record is CUT or _lies_there(x, record):
+        if record is None or record.family is None or _lies_there(x, record):
             return _lend_own(x)
         from fx.writing.checking import begun
 

@@ -317,9 +317,8 @@ def detach(self: Any) -> Any:
     if writing.started or held is not self:
         return link(self, out, stop_gradient, {}) if modes.views else out
     out._view = CUT
-    if self._node is None:
-        base = array.base
-        detached.add(id(array if base is None else base))
+    base = array.base
+    detached.add(id(array if base is None else base))
     return out
 
 

@@ -22,7 +22,7 @@ from fx.tape import CELL, Leaf
 from fx.tensor import Tensor, _new
 from fx.writing import host
 from fx.writing.layouts import gives_view, has_positions, lies_as_told, owner_of, shares, strides_of
-from fx.writing.records import CUT, Family, Storage, View, copies, new_record, origins
+from fx.writing.records import Family, Storage, View, copies, new_record, origins
 from fx.writing.written import PLAIN, begin, member_of
 
 SURELY = 2  # the value of ``modes.views`` while a reshape gives a view wherever elements lie
@@ -120,7 +120,7 @@ def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
     if not plain and isinstance(x, Data):
         x, lead = behind(x)
     record = getattr(x, "_view", None)
-    if record is None or record is CUT:
+    if record is None or record.family is None:
         record = new_record(x)
     family = record.family
     step = (primitive, params)
@@ -200,9 +200,9 @@ def _of_plain(x: Tensor, out: Any, primitive: Any, params: dict[str, Any]) -> bo
         record: View = x._view
     except AttributeError:
         return False
-    if record is CUT or record.leaf is not None or host.memories:
-        return False
     family = record.family
+    if family is None or record.leaf is not None or host.memories:
+        return False
     if family.cell is not None or family.of_user:
         return False
     if primitive is reshape and modes.views is not SURELY:

@@ -26,7 +26,7 @@ from fx.writing.layouts import repeats, steps_of, strides_of
 _MOST = 16  # members before those that are gone are looked for
 
 # before the first write: the memory that parameters had when views of them were noted, and that of
-# tensors without history that were detached, by the ids of the arrays
+# tensors that were detached, by the ids of the arrays
 origins: dict[int, tuple[Any, Any, Any, Any]] = {}
 detached: set[int] = set()
 # and the views that have memory of their own, by the ids of the arrays that own it: a weak
@@ -163,14 +163,24 @@ class View:
         self.value: Any = None
         self.shown: Any = None
 
+    def another(self, x: Tensor) -> View:
+        """The mark of another tensor that shows all of ``x``, which has this mark."""
+        return View(None, (), x, True)  # type: ignore[arg-type]
 
-CUT = View(None, (), None, True)  # type: ignore[arg-type] # of a detached tensor, before the first write
+
+# the mark of a detached tensor before the first write; that of another tensor of it has a ``base``
+CUT = View(None, (), None, True)  # type: ignore[arg-type]
+
+
+def is_marked(record: View | None) -> bool:
+    """Whether it is only a mark, as detached tensors have before the first write."""
+    return record is not None and record.family is None
 
 
 def record_of(x: Any) -> View:
     """The record of a tensor, made when first asked for."""
     found: View | None = getattr(x, "_view", None)
-    return new_record(x) if found is None or found is CUT else found
+    return new_record(x) if found is None or found.family is None else found
 
 
 def new_record(x: Any) -> View:

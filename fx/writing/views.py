@@ -180,7 +180,7 @@ def _rows(before: Callable[..., Any]) -> Callable[..., Any]:
 
 def contiguous(self: Any, memory_format: Any = None) -> Any:
     """The same values in the order of the axes; itself if they are."""
-    if type(self) is Tensor and getattr(self, "_view", CUT) is CUT:  # of which nothing was noted
+    if type(self) is Tensor and getattr(self, "_view", CUT).family is None:  # nothing was noted
         array = self._a
         if type(array) is ndarray and array.flags.c_contiguous and array.size:
             return self
@@ -206,7 +206,7 @@ def ravel(self: Any) -> Any:
 def is_contiguous(self: Any, memory_format: Any = None) -> bool:
     """Whether the elements lie in memory in the order of the axes."""
     record = getattr(self, "_view", None)
-    if record is None or record is CUT:
+    if record is None or record.family is None:
         if type(self) is not Tensor:
             return modes.stage is None or steps_of(self) is None
         return _is_in_order(self._a)
@@ -229,7 +229,7 @@ def _is_in_order(array: Any) -> bool:
 def stride(self: Any, dim: int | None = None) -> Any:
     """How many elements lie between neighbours along each axis, or along one."""
     record = getattr(self, "_view", None)
-    if record is None or record is CUT or not self.written:
+    if record is None or record.family is None or not self.written:
         return stride_of(self, dim)
     steps = layout(record.family, record.path).strides
     return steps if dim is None else steps[normal_axis("stride", dim, self._shape)]

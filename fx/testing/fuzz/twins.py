@@ -57,6 +57,8 @@ LATE = (
 )  # fmt: skip
 # a statement that may have done a part of what it does
 PARTS = re.compile(r"(?<![.\w])f\d+\(|\.backward\(|(uniform|normal|bernoulli)_\(")
+# `x[i] += v`, which is two: torch may refuse to set the item when it has added
+AUGMENTED = re.compile(r"\][ ]*(\*\*|//|<<|>>|[-+*/%&|^@])=(?!=)")
 # what torch refuses when it has done a part
 HALF = re.compile(
     r"out of (bounds|range)|not resizable|same number of dimensions|Size does not match at dim"
@@ -114,6 +116,7 @@ def agree(text: str, every: int = 1, first: bool | None = None, single: bool = F
             except Found as error:
                 refused = str(outcomes[0])
                 whole = plain and HALF.search(refused) is None
+                whole = whole and AUGMENTED.search(_shown(text, line)) is None
                 whole = whole and not any(words in refused for words in MAY)
                 alike = whole and (LEAF in str(outcomes[0])) == (LEAF in str(outcomes[1]))
                 if outcomes[0] is None or (alike and _line(outcomes[0]) == _line(outcomes[1])):
