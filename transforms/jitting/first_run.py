@@ -11,6 +11,7 @@ from weakref import ref
 from fx import tree
 from fx.config import modes, writing
 from fx.errors import StagingError
+from fx.frames import is_of_handler
 from fx.graph.ir import Value
 from fx.graph.named import Named, naming
 from fx.handles import Handle
@@ -104,11 +105,10 @@ class Stages:
             culprit = ""
             placed: list[Any] = effects.place_counters(reached.parts, jitted.touched, recording)
             program.outward |= bool(placed)
+            watching = lazily("watching.watch").Watching(program.guards.opaque, recording)
             try:
                 try:
-                    with lazily("watching.watch").Watching(
-                        program.guards.opaque, recording
-                    ) as touched:
+                    with watching as touched:
                         recording.touched = touched
                         touched.counters |= jitted.touched.counters
                         touched.identity |= {id(owner) for *_, owner in placed}
@@ -127,6 +127,7 @@ class Stages:
                         jitted.touched.counters |= counted.places
                         raise Again from None
                 finally:
+                    watching.close()
                     pairs = recording.put_back()
                     effects.take_out(placed)
                     changed = reached.put_back() or given_by.put_back()
@@ -137,6 +138,8 @@ class Stages:
                             else GiveUp("", lasting=False)
                         )
             except Exception as error:
+                if is_of_handler(error):
+                    raise
                 if recording.ended is None:
                     recording.fail_before()
                 if recording.ended is None or recording.ended.__cause__ is error:

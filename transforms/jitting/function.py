@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import partial, update_wrapper
 from time import perf_counter
@@ -56,7 +57,7 @@ class Jitted(StaticArguments, Programs):
         self.static_argnums = frozenset(static_argnums)
         self.static_argnames = frozenset(static_argnames)
         self.donate_argnums = frozenset(donate_argnums)
-        self.programs: dict[Any, list[Program]] = {}
+        self.programs: OrderedDict[Any, list[Program]] = OrderedDict()
         self.eager: dict[Any, str] = {}
         self.made = 0  # programs so far
         self.unsettled: dict[Any, set[str]] = {}  # what the function changed of what it reads

@@ -321,7 +321,7 @@ class GiveUp(BaseException):
 
 
 class Again(GiveUp):
-    """The function is staged once more, now that it is known which numbers it counts."""
+    """The function is staged once more: it is known which numbers it counts, or a signal came."""
 
     def __init__(self) -> None:
         super().__init__("", lasting=False)

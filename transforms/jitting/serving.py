@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -37,7 +39,7 @@ class Programs:
     """The part of a jitted function that keeps its programs, by the kind of their arguments."""
 
     function: Callable[..., Any]
-    programs: dict[Any, list[Program]]
+    programs: OrderedDict[Any, list[Program]]
     eager: dict[Any, str]
     unsettled: dict[Any, set[str]]
     plans: tuple[Any, ...]
@@ -56,8 +58,8 @@ class Programs:
     def _find(self, signature: Signature, args: tuple[Any, ...]) -> Program:
         """The program that serves these arguments now, a new one if there is none."""
         known = self.programs.setdefault(signature.key, [])
-        self.programs.pop(signature.key, None)
-        self.programs[signature.key] = known  # the last used
+        with suppress(KeyError):  # another thread may have forgotten it
+            self.programs.move_to_end(signature.key)  # the last used
         busy = False
         for program in list(known):
             if program.staged_elsewhere():

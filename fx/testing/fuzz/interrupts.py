@@ -50,5 +50,6 @@ def make(rng: random.Random) -> Program:
         return Program("interrupts", TEMPLATE, {"model": world(rng), "main": (main,)})
     how = rng.choice(("jit", "jit", "eager", "backward"))
     hits = f"training.interrupted(layers, optimizer, {how!r}, {rng.randrange(1000)}, hits="
-    main = Op("", f"{hits}40)", (), (f"{hits}150)",))
+    calm = rng.choice(("", "", ", calm=0"))
+    main = Op("", f"{hits}40{calm})", (), (f"{hits}150{calm})",))
     return Program("interrupts", TEMPLATE, {"model": world(rng), "main": (main,)})

@@ -49,6 +49,7 @@ class Touched:
         asked: what guards ask again, since it is not told by what it is asked with alone.
         made: the code of functions that were made.
         classes: the qualified names of classes that were made.
+        untraced: whether nobody looked on any more when the last run ended.
         why: why the function cannot be compiled, if so.
     """
 
@@ -69,6 +70,7 @@ class Touched:
     asked: dict[Any, Asked] = field(default_factory=dict)
     made: set[CodeType] = field(default_factory=set)
     classes: set[str] = field(default_factory=set)
+    untraced: bool = False
     why: str = ""
 
     def is_unread(self, x: Any) -> bool:
@@ -108,3 +110,4 @@ class Touched:
         self.owners.update(other.owners)
         self.made |= other.made
         self.classes |= other.classes
+        self.untraced = other.untraced

@@ -22,7 +22,7 @@ from weakref import ref
 
 from fx.frames import is_of_handler
 from fx.transforms.jitting.guards.touched import Touched
-from fx.transforms.jitting.program import GiveUp
+from fx.transforms.jitting.program import Again, GiveUp
 from fx.transforms.jitting.watching.calls import Calling
 from fx.transforms.jitting.watching.instructions import instructions
 from fx.transforms.jitting.watching.kinds import CONTAINER, INSTANCE
@@ -44,6 +44,7 @@ class Watching(Calling):
     def __init__(self, opaque: dict[int, str], recording: Any) -> None:
         super().__init__(opaque, recording)
         self.chained: dict[FrameType, Any] = {}
+        self.before: Any = None
 
     def __enter__(self) -> Touched:
         self.before = sys.gettrace()
@@ -71,14 +72,28 @@ class Watching(Calling):
             self.collecting = False
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if sys.gettrace() != self._called:
+        kept = sys.gettrace() == self._called
+        self.close()
+        if isinstance(error, Exception) and is_of_handler(error):
+            return  # Python takes the tracer away where it is that which was hit
+        if isinstance(error, KeyboardInterrupt):
+            return
+        if not kept:
+            known = self.recording.call.jitted.touched
+            if not known.untraced:  # what a signal's handler raised may have been swallowed
+                known.untraced = True
+                raise Again from None
             self.touched.why = self.touched.why or "it sets a tracer, or takes one away"
-        if sys.gettrace() in (None, self._called):
-            sys.settrace(self.before)
-        gc.callbacks.remove(self._collects)
-        gc.callbacks.remove(self._has_collected)
         if self.touched.why:
             raise GiveUp(self.touched.why) from None
+
+    def close(self) -> None:
+        """Look at nothing any more; also where the block was hit as it began or ended."""
+        if sys.gettrace() in (None, self._called):
+            sys.settrace(self.before)
+        for callback in (self._collects, self._has_collected):
+            if callback in gc.callbacks:
+                gc.callbacks.remove(callback)
 
     # events --------------------------------------------------------------------------------------
 
