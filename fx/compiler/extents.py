@@ -239,6 +239,15 @@ class Sizes:
             return False
         return all(k >= 0 for k in total.values())
 
+    def ensure(self, small: Sequence[int], large: Sequence[int]) -> None:
+        """See that ``surely`` holds.
+
+        Raises:
+            NoExtentsError: if not.
+        """
+        if not self.surely(small, large):
+            raise NoExtentsError(f"{small} may be more than {large}")
+
     def form(self, form: Form) -> Form:
         """A form with extents."""
         constant, terms = form

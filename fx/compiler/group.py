@@ -76,7 +76,11 @@ class Group:
         """
         while True:
             known = len(self.space.splits)
-            built = _Builder(self, sizes).build()
+            self.space.given = sizes
+            try:
+                built = _Builder(self, sizes).build()
+            finally:
+                self.space.given = None
             if len(self.space.splits) == known:
                 return built
 

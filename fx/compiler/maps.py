@@ -27,11 +27,13 @@ class Space:
     Attributes:
         sizes: the number of iterations of each loop.
         splits: of a loop that was split: the outer loop, the inner loop.
+        given: what is known of sizes for which numbers stand here (``extents.Sizes``), or None.
     """
 
-    __slots__ = ("sizes", "splits")
+    __slots__ = ("given", "sizes", "splits")
 
     def __init__(self) -> None:
+        self.given: Any = None
         self.sizes: list[int] = []
         self.splits: dict[int, tuple[int, int]] = {}
 
@@ -82,6 +84,9 @@ class Space:
 
         Raises:
             NoMap: if the parts of the linear index do not fall into the axes of ``old``.
+            NoExtentsError: if they fall there for the numbers at hand, and perhaps not for the
+                sizes for which these stand: place 5 of (3, n), in one line, is in the first row
+                only if n > 5.
         """
         constant, terms = self.resolve(linear(index, new))
         for _, c in terms:
@@ -114,6 +119,11 @@ class Space:
                 top += (c // stride) * (sizes[d] - 1)
             if top >= size:
                 raise NoMap
+            if self.given is not None:
+                most: list[Any] = [own, 1]
+                for d, c in mine.items():
+                    most.extend(((c, sizes[d]), -c))
+                self.given.ensure(most, [size])
             out.append((own, tuple(sorted(mine.items()))))
             todo = sorted(later, key=lambda t: t[1])
             stride = end
