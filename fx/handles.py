@@ -6,6 +6,7 @@ is written goes to the cell behind, and what is read comes from there.
 
 from __future__ import annotations
 
+from sys import getrefcount
 from typing import Any
 from weakref import ref
 
@@ -34,7 +35,13 @@ class Handle(Cell):
         )
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
-        """A tensor of its own, of these values, that requires grad or does not."""
+        """A tensor of its own, of these values, that requires grad or does not.
+
+        Raises:
+            InPlaceError: if this one has a name, under which it would go on as it is.
+        """
+        if requires_grad and getrefcount(self) > _UNNAMED:
+            self._set_node(None)
         return self.read().detach().requires_grad_(requires_grad)  # type: ignore[no-any-return]
 
     def detach_(self) -> Handle:
@@ -229,6 +236,7 @@ def _is_basic(index: Any) -> bool:
 
 
 _NOTHING = id(None)  # that is staged
+_UNNAMED = 2  # references to what has no name: that of a method, and that which asks
 _BASIC = frozenset((int, slice, type(None), type(...)))
 
 
@@ -253,6 +261,9 @@ def _set_data(cell: Cell, value: Any) -> None:
     value = as_tensor(value)
     if value.level == CELL:
         value = value.read()
+    if isinstance(cell, Data) and cell.owner is not None:  # what `p.data` gave, and not p
+        cell.owner.handle = None
+        cell.sever()
     cell._leave()
     cell.rebind(value)
 

@@ -32,9 +32,9 @@ from fx.writing.items import put_all, set_item, with_item
 from fx.writing.memory import own_memory
 from fx.writing.noting import link, start
 from fx.writing.parameters import follow_steps, keeping, leaving, seen, share, tell
-from fx.writing.records import CUT, detached, leads_to, record_of, shortened
+from fx.writing.records import CUT, detached, leads_to, record_of, shortened, twin
 from fx.writing.resizing import resize_, resize_as_, shows
-from fx.writing.storing import records, refill, renew, take
+from fx.writing.storing import is_untold, records, refill, renew, take
 from fx.writing.who import writes
 from fx.writing.written import begin
 
@@ -346,6 +346,8 @@ def detach_(self: Any) -> Any:
     if record.path and not record.cut:
         raise WriteError("Can't detach views in-place. Use detach() instead")
     if record.cut:
+        if record.kept and self.written and record.value is not None:
+            record.value = twin(self.read().detach())
         record.leaf = record.source = None
         if not self.written:
             self._node = None
@@ -368,6 +370,7 @@ def _set_data(self: Any, value: Any) -> None:
     if self.written and getattr(record.family.cell, "kept", False):
         refill(self, value)
         return
+    _part(self)
     if node is None:
         adopt(self, value if value._node is None else _cut(value), "x.data = v")
         return
@@ -375,6 +378,28 @@ def _set_data(self: Any, value: Any) -> None:
         adopt(self, _cut(value), "x.data = v")
     record = record_of(self)
     record.leaf, record.cut, record.at = node, True, len(record.path)
+
+
+def _part(x: Any) -> None:
+    """Before ``x.data = v``: PyTorch goes on taking its views, and it, for views of one tensor."""
+    start()
+    record = record_of(x)
+    family = record.family
+    root = family.root()
+    others = [y for y in (*family.alive(), root) if y is not None and y is not x]
+    related = [y for y in map(record_of, others) if _is_related(record, y)]
+    for one in (*related, record) if related else ():
+        one.parted = True
+
+
+def _is_related(one: Any, two: Any) -> bool:
+    """Whether nothing was detached on the way from one to the other, as far as that is known."""
+    if one.family.found and (is_untold(one) or is_untold(two)):
+        return True
+    path, other, same = one.path, two.path, 0
+    while same < min(len(path), len(other)) and path[same] is other[same]:
+        same += 1
+    return not any(step is stop_gradient for step, _ in (*path[same:], *other[same:]))
 
 
 def _is_data_of(x: Any, owner: Any) -> bool:

@@ -139,13 +139,14 @@ class View:
             first, and how many steps of the path lead to that.
         lost: whether that is the history of before the first required grad no more. What is then
             written with a history gives it that one, as its place in PyTorch's base does.
+        parted: whether one of these has other memory since ``x.data = v``.
         source, value: what the family held when it was last read, and what that was here.
         shown: the cell of what is shown here, where a staged function has read what is ``kept``.
     """
 
     __slots__ = (
         "__weakref__", "at", "base", "cut", "dtype", "family", "first", "kept", "leaf", "lost",
-        "path", "shape", "shown", "since", "source", "value",
+        "parted", "path", "shape", "shown", "since", "source", "value",
     )  # fmt: skip
     shape: Any
     dtype: Any
@@ -155,7 +156,7 @@ class View:
         self.path = path
         self.base = base
         self.cut = cut
-        self.kept = self.lost = False
+        self.kept = self.lost = self.parted = False
         self.since = self.at = 0
         self.first: Any = None
         self.leaf: Any = None

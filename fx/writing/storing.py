@@ -162,6 +162,10 @@ def store(record: View, value: Any) -> None:
     if is_grad_enabled():
         if record.cut is None and value._node is not None:
             raise WriteError(UNTOLD.format(value.spec))
+        if value._node is not None and any(map(_is_leaf, family.alive())):
+            raise WriteError(_LEAVES.format(value.spec))
+        if record.parted and (value._node is not None or cell.read()._node is not None):
+            raise WriteError(_PARTED.format(value.spec))
         if not record.cut and cell.read()._node is not None:
             base = cell.read()
             if not record.path and record.leaf is None:
@@ -186,6 +190,18 @@ def store(record: View, value: Any) -> None:
     _put(family, changed(record, cell.read(), value))
 
 
+_LEAVES = (
+    "{!r} is written, with a history, where a view lies that is a leaf of its own since "
+    "v.requires_grad_(): it could not have that history and stay one. Write "
+    "v = v.detach().clone().requires_grad_(), or write inside `with torch.no_grad():`"
+)
+_PARTED = (
+    "{!r} is written, with a history, into a tensor that has another memory than its views since "
+    "`x.data = v`, or is such a view: gradients would flow to values that are not there. Write "
+    "x.data.copy_(v) instead of x.data = v, or x = v"
+)
+
+
 def _store_apart(record: View, value: Any) -> None:
     """Let what is cut of a tensor have a value with a history of its own.
 
@@ -200,7 +216,7 @@ def _store_apart(record: View, value: Any) -> None:
     if modes.stage is not None:
         modes.stage.give_up("it writes a value that requires grad into a detached tensor")
     base = family.cell.read()
-    if family.found and any(map(_untold, family.alive())):
+    if family.found and any(map(is_untold, map(view_of, family.alive()))):
         at = -1
     if first_expanded(path[:at]) < at:  # of elements that are there twice one has two values
         at = -1
@@ -225,9 +241,16 @@ def _store_apart(record: View, value: Any) -> None:
     _put(family, new)
 
 
-def _untold(x: Any) -> bool:
-    """Whether it is not told of a view what it is cut of, a tensor or what was detached of it."""
+def _is_leaf(x: Any) -> bool:
+    """Whether a view, with nothing detached on its way, is a leaf apart from its first."""
     record = view_of(x)
+    if type(record.leaf) is not Leaf or record.lost or record.at != len(record.path):
+        return False
+    return all(step is not stop_gradient for step, _ in record.path)
+
+
+def is_untold(record: View) -> bool:
+    """Whether it is not told of a view what it is cut of, a tensor or what was detached of it."""
     return record.cut is not False and all(step is not stop_gradient for step, _ in record.path)
 
 

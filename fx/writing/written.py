@@ -72,6 +72,8 @@ class Written(Held):
             record.leaf, record.at = node, len(record.path)
             record.cut = True
             record.source = None
+            if record.kept and record.value is not None:
+                record.value = value  # which it shows, whatever the parameter holds
             return
         cell = family.cell
         if node is None:

@@ -284,7 +284,12 @@ class Stock:
         for t in (*self.things, *self.past):
             if t.kept and any(np.may_share_memory(t.array, h.array) for h in held):
                 names += [p for p in t.paths if p.isidentifier()]
+                names += [name for name, _ in self.lists if name in t.roots()]
                 t.paths = []
+        self.lists = [held for held in self.lists if held[0] not in names]
+        for t in (*self.things, *self.past):
+            t.paths = [p for p in t.paths if forms.rooted(p)[0] not in names]
+        names = list(dict.fromkeys(names))
         self.functions = [f for f in self.functions if f.names.isdisjoint(names)]
         return "".join(f"{name} = " for name in names) + "None\n" if names else ""
 

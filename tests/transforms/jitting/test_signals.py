@@ -1,4 +1,4 @@
-"""What a signal's handler raises while a function is staged is for the caller, and changes nothing."""
+"""What a signal raises while a function is staged is for the caller, and changes nothing."""
 
 from __future__ import annotations
 
