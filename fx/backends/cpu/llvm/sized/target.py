@@ -8,9 +8,11 @@ from math import prod
 from typing import Any
 
 from fx import limits
+from fx.backends.cpu.lapack.plans import PLANS
 from fx.backends.cpu.llvm import conv
 from fx.backends.cpu.llvm.control_steps import scan_of_any_length
 from fx.backends.cpu.llvm.loops.step import LoopStep
+from fx.backends.cpu.llvm.node_steps import lapack
 from fx.backends.cpu.llvm.node_steps.calls import (
     first,
     random_bits,
@@ -54,7 +56,9 @@ _KERNELS: dict[str, Callable[[Node, Sizes], Any]] = {
     "top_k_indices": first,
     "window_sum": conv.pool,
     "window_sum_transpose": conv.window_sum_transpose,
+    "verified": lapack.verified,
     "wrap_index": wrap_index,
+    **dict.fromkeys(PLANS, lapack.planned),
     **dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp", "recurrence"), scan),
 }
 
