@@ -171,9 +171,9 @@ def _explains(family: Family, graph: Graph, numbers: list[int]) -> bool:
     sizes = family.sizes_of(numbers)
     if sizes is None:
         return False
-    for step in (7, -7, 1):
+    for step in (7, 1):
         try:
-            family.at(graph, {n: max(size + step, 1) for n, size in sizes.items()})
+            family.at(graph, {n: size + step for n, size in sizes.items()})
         except ValueError:
             continue
         return True
