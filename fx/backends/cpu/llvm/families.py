@@ -171,9 +171,13 @@ def _explains(family: Family, graph: Graph, numbers: list[int]) -> bool:
     sizes = family.sizes_of(numbers)
     if sizes is None:
         return False
+    ends = {name: family.most(name) or size + 7 for name, size in sizes.items()}
     for step in (7, 1):
+        others = {
+            n: k + step if k + step <= ends[n] else max(k - step, 1) for n, k in sizes.items()
+        }
         try:
-            family.at(graph, {n: size + step for n, size in sizes.items()})
+            family.at(graph, others)
         except ValueError:
             continue
         return True
