@@ -7,6 +7,9 @@ name, and every other number that differs has to be a formula of such sizes, as 
 (``cache["lengths"]``). Constants that differ (``1 / n``) are what they are in each graph. A further
 graph belongs to it when all its numbers are what the formulas say: nothing is taken on trust, since
 the graph is at hand.
+
+Where sizes explain too little, as of ``(n + 1) // 2``, a name is that of a *part* of an axis: the
+graphs where ``n`` is ``2 * a`` are one family, and those where it is ``2 * a + 1`` another.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from fx.tensor import new_tensor
 
 MOST_NAMES = 3
 _NAMES = "abcdefgh"
+_PARTS = (2, 4, 8, 16, 32, 3)  # of an axis: what windows and slices in steps divide it by
 
 
 class Numbered(Writer):
@@ -99,11 +103,15 @@ class Family:
     Attributes:
         names: of the sizes that vary, with a place where each is found; none where something
             varies that no formula of sizes explains.
+        parts: of names that stand for parts of what is found there: ``(m, r)`` for ``m * a + r``.
         formulas: what the number in each place is that varies.
         free: places of constants that vary.
         axes: the axes of inputs that are one of the sizes.
         bases: what is made of sizes and stands in formulas.
     """
+
+    names: dict[str, int]
+    parts: dict[str, tuple[int, int]]
 
     def __init__(self, first: Numbered, second: Numbered) -> None:
         self.members = [first.numbers, second.numbers]
@@ -126,24 +134,44 @@ class Family:
         self._same[[*self._places, *self.free, *self._idle]] = False
 
     def _name_sizes(self) -> None:
-        self.names: dict[str, int] = {}
+        if self._explained({}):
+            return
+        named = [p for p in self.names.values() if p not in self._lengths]
+        for m in _PARTS:
+            for some in [*[[p] for p in named], *([named] if len(named) > 1 else ())]:
+                rests = {p: {n[p] % m for n in self.members} for p in some}
+                if all(len(r) == 1 for r in rests.values()) and self._explained(
+                    {p: (m, r.pop()) for p, r in rests.items()}
+                ):
+                    return
+        self.names = {}
+
+    def _explained(self, parts: Mapping[int, tuple[int, int]]) -> bool:
+        """Whether formulas of sizes, or of parts of those in some places, explain what varies."""
+        self.names = {}
+        self.parts = {}
         self.formulas: dict[int, Formula] = {}
         self.axes: dict[tuple[int, int], str] = {}
         self.free: set[int] = set()
         self.bases: list[Base] = []
         columns = list(zip(*self.members))
         varying = {i: c for i, c in enumerate(columns) if len({*c}) > 1 and i not in self._idle}
-        known = Formulas({})
+        known, columns_named = Formulas({}), set()
         for place in sorted(
             [i for i in (*self._axes.values(), *self._lengths) if i in varying],
-            key=lambda i: varying[i],
+            key=lambda i: (i not in parts, varying[i]),
         ):
-            if known.of(varying[place]) is None:
-                self.names[_NAMES[len(self.names)]] = place
+            if known.of(varying[place]) is None and varying[place] not in columns_named:
+                name = _NAMES[len(self.names)]
+                self.names[name] = place
+                if place in parts:
+                    self.parts[name] = parts[place]
                 if len(self.names) > MOST_NAMES:
                     self.names = {}
-                    return
-                known = Formulas({n: varying[p] for n, p in self.names.items()})
+                    return False
+                columns_named.add(varying[place])
+                told = [self._named(numbers) for numbers in self.members]
+                known = Formulas({n: tuple([t[n] for t in told]) for n in self.names})
         known.look_for_bases([c for i, c in varying.items() if i not in self._scalars])
         for place, column in varying.items():
             if place in self._scalars:
@@ -151,8 +179,7 @@ class Family:
                 continue
             formula = known.of(column)
             if formula is None:
-                self.names = {}
-                return
+                return False
             self.formulas[place] = formula
         self.bases = list(dict.fromkeys([b for f in self.formulas.values() for b in f.bases]))
         for axis, place in self._axes.items():
@@ -160,6 +187,17 @@ class Family:
             alone = formula is not None and formula.factor == 1 and not formula.bases
             if alone and len(formula.names) == 1:  # type: ignore[union-attr]
                 self.axes[axis] = formula.names[0]  # type: ignore[union-attr]
+            for name, (m, r) in self.parts.items():
+                if place in varying and varying[place] == varying[self.names[name]]:
+                    self.axes[axis] = f"{m}*{name} + {r}" if r else f"{m}*{name}"
+        return True
+
+    def _named(self, numbers: Sequence[int]) -> dict[str, int]:
+        """The named sizes of a graph, if it is of the family."""
+        found = {n: numbers[place] for n, place in self.names.items()}
+        for name, (m, _) in self.parts.items():
+            found[name] //= m
+        return found
 
     def plain(self) -> list[int]:
         """The numbers that do not vary, and the factors and constants of those that do."""
@@ -171,8 +209,19 @@ class Family:
 
     def widened(self, numbers: list[int]) -> Family:
         """The family with one more member, which the formulas do not explain: others may."""
+        return self._of([*self.members, numbers])
+
+    def split(self, numbers: list[int]) -> list[Family]:
+        """Families of one of its members and a graph that no family of all explains.
+
+        Those come first that stand for parts of axes: of the others some explained too much.
+        """
+        found = [self._of([member, numbers]) for member in self.members]
+        return sorted(found, key=lambda f: max([m for m, _ in f.parts.values()], default=99))
+
+    def _of(self, members: list[list[int]]) -> Family:
         found = object.__new__(Family)
-        found.members = [*self.members, numbers]
+        found.members = members
         found._axes, found._scalars = self._axes, self._scalars
         found._lengths, found._idle = self._lengths, set()
         found._line_up()
@@ -182,7 +231,7 @@ class Family:
         """The named sizes of a graph of this form; None if another of its numbers differs."""
         if not self.names:
             return None
-        sizes = {n: numbers[place] for n, place in self.names.items()}
+        sizes = self._named(numbers)
         found = np.array(numbers, np.int64)
         if (found[self._same] != self._plain[self._same]).any():
             return None
@@ -196,7 +245,7 @@ class Family:
     def lengthened(self, numbers: list[int], lengths: Sequence[int]) -> dict[str, int] | None:
         """The named sizes of a graph with other lengths; None if these are not of this family."""
         told = dict(zip(self._lengths, lengths, strict=True))
-        sizes = {n: told.get(place, numbers[place]) for n, place in self.names.items()}
+        sizes = self._named([told.get(i, n) for i, n in enumerate(numbers)])
         for place, n in told.items():
             formula = self.formulas.get(place)
             if place not in self._idle and n != (

@@ -133,9 +133,21 @@ def formula_of(column: Sequence[int], sizes: Mapping[str, tuple[int, ...]]) -> F
     return Formulas(sizes).of(tuple(column))
 
 
-def bases_of(names: Sequence[str], found: Sequence[Base]) -> list[Base]:
-    """The bases to plan with: those of the graph, and the last index of each size."""
-    return list(dict.fromkeys([*[(name, 1, -1) for name in names], *found]))
+def bases_of(
+    names: Sequence[str], found: Sequence[Base], parts: Mapping[str, tuple[int, int]]
+) -> list[Base]:
+    """The bases to plan with: those of the graph, the last index of each size, and what the first
+    elements of all parts of an axis span.
+
+    Args:
+        names: of the sizes.
+        found: those of the graph.
+        parts: of names that are parts of an axis: ``(m, r)`` where it has ``m * a + r`` elements.
+    """
+    last = [(name, 1, -1) for name in names]
+    for name, (m, r) in parts.items():
+        last += [(name, m, c) for c in (r - 1, 1 - m) if c]
+    return list(dict.fromkeys([*last, *found]))
 
 
 def primes_for(

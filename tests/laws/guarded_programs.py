@@ -180,9 +180,38 @@ SIZED = {  # of sizes that vary, some in the square
         x[[0, -1]], x[i], fx.take(x, i[:3] - 1, axis=0), x[fx.argmax(x, axis=0)],
     ),
     "windows": lambda x, i: fx.sliding_window_view(x @ x.T, 2, axis=-1) * 2,
+    "in steps": lambda x, i: (
+        x[::2] * 2, x[1::2].T @ x[1::2], fx.flip(x[::-2], axis=0) + x[-1], x[: x.shape[0] // 2],
+        *with_gradients(lambda x: x[::2] ** 2, x),
+    ),
+    "solved": lambda x, i: (
+        fx.linalg.solve(x[:, :9].reshape(-1, 3, 3) + 4 * fx.eye(3), x[:, 9:, None]),
+        fx.linalg.svdvals(x.reshape(-1, 3, 4)), fx.linalg.inv(x[:, :4].reshape(-1, 2, 2) + 5),
+    ),
+    "convolved": lambda x, i: with_gradients(
+        lambda x, w: F.conv2d(x.reshape(-1, 2, 3, 2), w.reshape(20, 2, 3, 3), padding=1),
+        x, ROWS[:20, :18],
+    ),
+    "convolved by lines": lambda x, i: with_gradients(
+        lambda x, w: F.conv1d(x.reshape(-1, 3, 4), w.reshape(2, 3, 3), stride=2, padding=1),
+        x, ROWS[:2, :9],
+    ),
+    "in small stacks": lambda x, i: with_gradients(
+        lambda x, w: F.conv1d(x[:, None], w), x, ROWS[:17, None, :5]
+    ),
+    "pooled": lambda x, i: (
+        *with_gradients(lambda x: F.max_pool1d(x.reshape(-1, 2, 6), 3, stride=2, padding=1), x),
+        *with_gradients(lambda x: F.avg_pool2d(x.reshape(-1, 1, 3, 4), 2), x),
+    ),
     "turns": lambda x, i: fx.scan(lambda c, r: (c * 0.5 + r, c * r), x[0] * 0, x, reverse=True),
     "scanned": lambda x, i: (fx.cumsum(x, 0), fx.sort(x, axis=0), fx.argmax(x, axis=0)),
 }  # fmt: skip
+
+
+def with_gradients(f, *args):
+    """What a function gives, and its derivatives."""
+    out, back = fx.vjp(f, *args)
+    return out, *back(fx.cos(out))
 
 
 def sizes(side):

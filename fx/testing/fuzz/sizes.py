@@ -63,8 +63,25 @@ ENDS = (  # sizes that are made of one: n - 1, n + 2, 2n + 1
     "fx.scan(lambda c, r: (c * 0.5 + r, c * r), {0}[0] * 0, {0}, reverse=True)[0]",
     "{0}.reshape(-1)[:-1]", "fx.stack([{0}[:-1], {0}[1:]], axis=1)",
 )  # fmt: skip
+WINDOWS = (  # of planes (n, 1, 6), and (6, 1, n)
+    "fx.nn.functional.conv1d({0}[:, None], values.tensor((5, 1, 3), 'float32', 7), padding=1)",
+    "fx.nn.functional.conv1d({0}[:, None], values.tensor((20, 1, 3), 'float32', 8), stride=2)",
+    "fx.nn.functional.conv2d({0}[:, None, None], values.tensor((2, 1, 1, 3), 'float32', 9))",
+    "fx.nn.functional.conv2d("
+    "{0}[..., None, None], values.tensor((2, {0}.shape[1], 1, 1), 'float32', 9))[..., 0, 0]",
+    "fx.nn.functional.conv_transpose1d("
+    "{0}[:, None], values.tensor((1, 3, 4), 'float32', 9), stride=2)",
+    "fx.nn.functional.max_pool1d({0}[:, None], 3, stride=2, padding=1)[:, 0]",
+    "fx.nn.functional.max_pool1d({0}[:, None], 2)[:, 0]",
+    "fx.nn.functional.avg_pool1d({0}[:, None], 3, stride=1, padding=1)[:, 0] * {0}",
+    "fx.nn.functional.avg_pool1d({0}[:, None], 2)[:, 0]",
+    "{0}[::2]", "{0}[1::2] * 2", "{0}[..., ::3]", "{0}[..., 1::2]", "{0}[::-2]",
+    "fx.stack([{0}[: {0}.shape[0] // 2 * 2 : 2], {0}[1::2]], axis=1)",
+    "{0}.at[::2].set(1.0)", "{0} * fx.linspace(0, 1, {0}.shape[-1])",
+)  # fmt: skip
 KINDS = (
-    graphs.SMOOTH, graphs.PAIRS, graphs.SUMS, MODELS, MODELS, MODELS, ENDS, ENDS, graphs.MOVES
+    graphs.SMOOTH, graphs.PAIRS, graphs.SUMS, MODELS, MODELS, MODELS, ENDS, ENDS, WINDOWS, WINDOWS,
+    graphs.MOVES,
 )  # fmt: skip
 
 

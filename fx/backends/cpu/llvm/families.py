@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fx.backends.cpu.llvm.sized import SizedProgram
 
 _MOST = 64  # forms that are remembered
-_KINDS = 4  # families of one form, and graphs that have none
+_KINDS = 8  # families of one form, and graphs that have none
 _TRIES = 4  # pairs of primes that a plan is made for
 
 
@@ -93,7 +93,7 @@ class _Form:
     def executable_of(
         self, graph: Graph, written: Numbered, donated: Sequence[int]
     ) -> Executable | None:
-        family = self._family_of(written)
+        family = self._family_of(graph, written)
         sizes = None if family is None else family.sizes_of(written.numbers)
         if family is None or sizes is None:
             return None
@@ -132,7 +132,7 @@ class _Form:
             return None
         return self.at(family, graph, sizes, donated, constants)
 
-    def _family_of(self, written: Numbered) -> Family | None:
+    def _family_of(self, graph: Graph, written: Numbered) -> Family | None:
         """The family that explains all numbers of a graph, if need be a new or a wider one."""
         numbers = written.numbers
         for family in self._families:
@@ -140,15 +140,20 @@ class _Form:
                 return family
         for i, family in enumerate(self._families):
             wider = family.widened(numbers)
-            if wider.sizes_of(numbers) is not None:
+            if _explains(wider, graph, numbers):
                 self._families[i] = wider
                 return self._met(wider)
         for first in self._single:
             family = Family(first, written)
-            if family.sizes_of(numbers) is not None:
+            if _explains(family, graph, numbers):
                 self._single.remove(first)
                 self._families = [*self._families[1 - _KINDS :], family]
                 return self._met(family)
+        for whole in self._families:
+            for family in whole.split(numbers):
+                if _explains(family, graph, numbers):
+                    self._families = [*self._families[1 - _KINDS :], family]
+                    return self._met(family)
         self._single = [*self._single[1 - _KINDS :], written]
         return None
 
@@ -156,6 +161,27 @@ class _Form:
         """A family that is new; programs of those that are no more are forgotten."""
         self._programs = {k: p for k, p in self._programs.items() if k[0] in self._families}
         return family
+
+
+def _explains(family: Family, graph: Graph, numbers: list[int]) -> bool:
+    """Whether a family explains a graph, and what it says of other sizes is possible there.
+
+    Of ``x[::2]`` 20 and 21 make ``a - 10``, and 21 and 22 a number that is always 11.
+    """
+    sizes = family.sizes_of(numbers)
+    if sizes is None:
+        return False
+    ends = {name: family.most(name) or size + 7 for name, size in sizes.items()}
+    for step in (7, 1):
+        others = {
+            n: k + step if k + step <= ends[n] else max(k - step, 1) for n, k in sizes.items()
+        }
+        try:
+            family.at(graph, others)
+        except ValueError:
+            continue
+        return True
+    return False
 
 
 def _middle(size_class: int, most: int | None) -> int:
@@ -170,9 +196,9 @@ def _program(
     """The program of a class, planned for the middle of it: whichever size was met first."""
     from fx.backends.cpu.llvm.sized import UnlikeError, program_for, sizes_for, stored_program
 
-    bases = family.bases
-    if any(node.primitive.name == "flip" for node in graph.nodes):
-        bases = bases_of(list(classes), bases)  # where the last is the first
+    flipped = any(node.primitive.name == "flip" for node in graph.nodes)
+    # where the last is the first
+    bases = bases_of(list(classes) if flipped else (), family.bases, family.parts)
     lengths = {name: family.most(name) for name in classes}
     middles = {name: _middle(k, lengths[name]) for name, k in classes.items()}
     ends = {name: 1 << 2 * k for name, k in classes.items()}

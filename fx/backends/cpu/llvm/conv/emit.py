@@ -7,7 +7,10 @@ from typing import Any
 
 from fx import limits
 from fx.backends.cpu.llvm import ir as v
+from fx.backends.cpu.llvm.conv.plan import Batch
 from fx.backends.cpu.llvm.ir.emitter import Emitter as _Emitter
+from fx.backends.cpu.llvm.ir.sizes import loaded, size
+from fx.compiler.extents import is_known
 from fx.dtypes import as_dtype
 
 
@@ -43,6 +46,13 @@ class Emitter(_Emitter):
     def load_first(self, address: Any, lanes: int, count: int) -> Any:
         """The first ``count`` elements there, then zeros."""
         return v.load_first(self.b, address, self.kind, lanes, count)
+
+    def samples(self, batch: Batch, words: Sequence[Any]) -> v.Index:
+        """How many samples there are; read of the words, which are none where it is known."""
+        if is_known(batch.samples):
+            return batch.samples
+        assert batch.sizes is not None
+        return size(self.b, batch.samples, loaded(self.b, *words, batch.sizes.places))
 
     def sums(
         self, stop: int, body: Callable[..., Sequence[Any]], count: int, lanes: int, each: int

@@ -26,15 +26,18 @@ class Region(NamedTuple):
     channels: tuple[Index, Index]
 
 
-def emit_exact(module: Any, name: str, job: Job, region: Callable[[Emitter, Any], Region]) -> Any:
-    """``name(begin, end, x, w, y)``: the tasks of a kernel, only with what each output reads.
+def emit_exact(
+    module: Any, name: str, job: Job, region: Callable[[Emitter, Any, Any], Region]
+) -> Any:
+    """``name(begin, end, x, w, y, samples)``: a kernel's tasks, only with what each output reads.
 
-    ``region`` says what a task computes; its rows and columns may go past the last ones.
+    ``region(e, task, samples)`` says what a task computes; its rows and columns may go past the
+    last ones.
     """
     one = _emit_output(module, f"{name}_output", job)
-    function = internal(module, name, [i64, i64, pointer, pointer, pointer])
+    function = internal(module, name, [i64, i64, pointer, pointer, pointer, i64])
     e = Emitter(function, job.dtype)
-    begin, end, x, w, y = function.args
+    begin, end, x, w, y, samples = function.args
     tables = []
     for f, phase in enumerate(job.phases):
         rows = [(*offset, t) for offset, t in zip(phase.offsets, phase.taps)]
@@ -50,7 +53,7 @@ def emit_exact(module: Any, name: str, job: Job, region: Callable[[Emitter, Any]
         e.b.call(one, [x, w, e.at(y, to), tables[f], *numbers])
 
     def task(index: Any) -> None:
-        at = region(e, index)
+        at = region(e, index, samples)
         for f, phase in enumerate(job.phases):
             depth = e.smaller(e.add(at.d, 1), phase.counts[0])
             h1 = e.smaller(at.rows[1], phase.counts[1])

@@ -15,7 +15,7 @@ from fx import limits
 from fx.backends.cpu.llvm.conv.emit import Emitter
 from fx.backends.cpu.llvm.conv.exact import Region, emit_exact
 from fx.backends.cpu.llvm.conv.packing import emit_planes
-from fx.backends.cpu.llvm.conv.plan import Ints, Job, tap_ranges
+from fx.backends.cpu.llvm.conv.plan import Batch, Ints, Job, tap_ranges
 from fx.backends.cpu.llvm.ir import Index, const, i32, i64, kernel, table, target
 from fx.compiler.step import Step
 from fx.dtypes import as_dtype
@@ -49,7 +49,9 @@ def _rows(job: Job) -> int:
 class LinesStep(Step):
     """``conv`` or ``conv_input_grad``; a task is a band of one group of one sample."""
 
-    def __init__(self, job: Job, x: Value, w: Value, out: Value, lines: tuple[str, ...]) -> None:
+    def __init__(
+        self, job: Job, batch: Batch, x: Value, w: Value, out: Value, lines: tuple[str, ...]
+    ) -> None:
         self.job, self.target = job, target()
         self.name = "conv by lines: input gradient" if job.transposed else "conv by lines"
         self.reads, self.writes, self.lines = (x, w), (out,), lines
@@ -64,7 +66,7 @@ class LinesStep(Step):
             rows = -(-rows // (2 * self.tall)) * self.tall
         self.rows = rows
         self.bands = -(-job.counts[1] // rows)
-        self.tasks = job.samples * job.groups * job.counts[0] * self.bands
+        self.tasks = batch.samples * job.groups * job.counts[0] * self.bands
         room = job.K * prod(self.plane(rows)) + (job.step[2] + 1) * self.lanes
         self.scratch = room * size
         taps = sum([prod(p.counts) * len(p.taps) for p in job.phases])
@@ -127,7 +129,7 @@ class _Lines:
             with e.b.if_else(bad) as (then, other):
                 with then:
 
-                    def region(e: Emitter, index: Any) -> Region:
+                    def region(e: Emitter, index: Any, samples: Any) -> Region:
                         n, g, d, h0 = step.task(e, index)
                         first = e.times(g, job.M)
                         rows = (h0, e.add(h0, step.rows))
@@ -135,7 +137,7 @@ class _Lines:
                         return Region((n, e.add(n, 1)), d, rows, (0, job.counts[2]), channels)
 
                     exact = emit_exact(module, f"{name}_exact", job, region)
-                    e.b.call(exact, [begin, end, x, self.w, self.y])
+                    e.b.call(exact, [begin, end, x, self.w, self.y, const(0)])
                 with other:
                     e.loop(begin, end, task)
         else:
@@ -276,10 +278,12 @@ class _Lines:
 class LinesGradStep(Step):
     """``conv_weight_grad``; a task is the weights of one output and one source channel."""
 
-    def __init__(self, job: Job, x: Value, g: Value, out: Value, lines: tuple[str, ...]) -> None:
-        self.job, self.target = job, target()
+    def __init__(
+        self, job: Job, batch: Batch, x: Value, g: Value, out: Value, lines: tuple[str, ...]
+    ) -> None:
+        self.job, self.batch, self.target = job, batch, target()
         self.name = "conv by lines: weight gradient"
-        self.reads, self.writes, self.lines = (x, g), (out,), lines
+        self.reads, self.writes, self.lines = (x, g, *batch.reads), (out,), lines
         size = x.spec.dtype.itemsize
         self.lanes = self.target.vector_bytes // size
         self.plane: Ints = tuple(
@@ -290,16 +294,17 @@ class LinesGradStep(Step):
         self.scratch = (prod(self.plane) + (job.step[2] + 1) * self.lanes) * size
         work = self.tasks * job.samples * job.window * prod(job.out)
         self.cost = work / self.lanes * 0.6
-        self.key = ("conv lines weights", job)
+        self.key = ("conv lines weights", job, batch.samples)
 
     def emit(self, module: Any, name: str) -> Any:
         job, plane, lanes = self.job, self.plane, self.lanes
         pack = emit_planes(
             module, f"{name}_planes", job.dtype, job.source, plane, prod(plane), self.target
         )
-        function = kernel(module, name, 3)
+        function = kernel(module, name, len(self.reads) + 1)
         e = Emitter(function, job.dtype)
-        begin, end, scratch, x, g, out = function.args
+        begin, end, scratch, x, g, *words, out = function.args
+        samples = e.samples(self.batch, words)
         volume, long = prod(job.source), job.out[2]
         (phase,) = job.phases
         offsets = [(d * plane[1] + h) * plane[2] + w for d, h, w in phase.offsets]
@@ -323,7 +328,7 @@ class LinesGradStep(Step):
                 for i, run in enumerate(runs):
                     self.band(e, scratch, cotangents, run, e.at(held, i * sums * lanes))
 
-            e.loop(0, job.samples, lambda n: e.loop(
+            e.loop(0, samples, lambda n: e.loop(
                 0, job.out[0], lambda d: depth(n, d)) and None)  # fmt: skip
 
             def total(i: Any) -> None:

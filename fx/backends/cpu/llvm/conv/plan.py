@@ -19,8 +19,41 @@ from typing import Any
 
 from fx import limits
 from fx.backends.cpu.llvm.ir import Machine
+from fx.compiler.extents import Sizes
+from fx.graph.ir import Value
 
 Ints = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The samples of a convolution.
+
+    Attributes:
+        samples: how many; an extent where that is known when it runs.
+        sizes: those that it is made of then.
+    """
+
+    samples: int
+    sizes: Sizes | None = None
+
+    @property
+    def planned(self) -> int:
+        """How many the work is cut for: nearly all primes for a class of sizes give one number."""
+        n = int(self.samples)
+        return n if self.sizes is None else 1 << n.bit_length() - 1
+
+    @property
+    def reads(self) -> tuple[Value, ...]:
+        """What a kernel reads that asks for the number."""
+        return () if self.sizes is None else (self.sizes.words,)
+
+    def room(self, count: int) -> int:
+        """Elements for so many of known number; no prime for a size divides them."""
+        if self.sizes is None:
+            return count
+        high = 1 << (count - 1).bit_length()
+        return high if count > high // 4 * 3 else high // 4 * 3
 
 
 @dataclass(frozen=True, slots=True)

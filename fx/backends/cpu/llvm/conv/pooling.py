@@ -6,6 +6,7 @@ of a row of windows is a constant offset; with a stride, lanes are picked out of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -61,15 +62,15 @@ class PoolStep(Step):
     """One pooling primitive; ``kind`` is its name."""
 
     def __init__(
-        self, kind: str, win: Windows, reads: tuple[Value, ...], writes: tuple[Value, ...],
-        lines: tuple[str, ...],
+        self, kind: str, win: Windows, planes: Sequence[int], reads: tuple[Value, ...],
+        writes: tuple[Value, ...], lines: tuple[str, ...],
     ) -> None:  # fmt: skip
         self.kind, self.win, self.target = kind, win, target()
         self.name, self.lines = kind.replace("_", " "), lines
         self.reads, self.writes = reads, writes
         dtype = reads[0].spec.dtype
         self.dtype = dtype.name
-        self.tasks = prod(reads[0].spec.shape[:2])
+        self.tasks = prod(planes)
         self.lanes = self.target.vector_bytes // dtype.itemsize
         room = prod(win.plane) + self.lanes * (max(win.stride[2], 1) + 1)
         self.scratch = room * dtype.itemsize

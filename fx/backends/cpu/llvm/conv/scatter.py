@@ -5,6 +5,7 @@ Such indices are known to lie inside, so that the kernel need not be able to ref
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -39,14 +40,14 @@ def _is_zeros(value: Value) -> bool:
 class UnpoolStep(Step):
     """x with updates (R, m) added at indices (R, m) of its rows (R, n); a task is a row."""
 
-    def __init__(self, node: Node, lines: tuple[str, ...]) -> None:
+    def __init__(self, node: Node, rows: Sequence[int], lines: tuple[str, ...]) -> None:
         x, idx, updates = node.inputs
         self.name, self.lines = "max pool: transpose", lines
         self.zeros = _is_zeros(x)
         self.reads = (idx, updates) if self.zeros else (idx, updates, x)
         self.writes = node.outs
         self.dtype = x.spec.dtype.name
-        self.tasks = prod(x.spec.shape[:-1])
+        self.tasks = prod(rows)
         self.row, self.count = x.spec.shape[-1], idx.spec.shape[-1]
         self.cost = self.tasks * (self.row * 0.1 + self.count * 1.2 + 5)
         self.key = ("unpool", self.dtype, self.row, self.count, self.zeros)

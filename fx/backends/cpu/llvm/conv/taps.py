@@ -16,6 +16,7 @@ from fx.backends.cpu.llvm.conv.emit import Emitter
 from fx.backends.cpu.llvm.conv.exact import Region, emit_exact
 from fx.backends.cpu.llvm.conv.packing import WeightLayout, by_block, emit_planes, emit_weights
 from fx.backends.cpu.llvm.conv.plan import (
+    Batch,
     Block,
     Job,
     column_profile,
@@ -41,15 +42,17 @@ from fx.graph.ir import Value, input_value
 from fx.spec import TensorSpec
 
 
-def steps(job: Job, x: Value, w: Value, out: Value, lines: tuple[str, ...]) -> list[Step]:
+def steps(
+    job: Job, batch: Batch, x: Value, w: Value, out: Value, lines: tuple[str, ...]
+) -> list[Step]:
     """The steps that compute ``out`` from planes ``x`` and weights ``w``."""
     machine = target()
     itemsize = x.spec.dtype.itemsize
     layout = WeightLayout(job, itemsize, machine)
-    packed = input_value(TensorSpec((layout.size,), x.spec.dtype))
+    packed = input_value(TensorSpec((batch.room(layout.size),), x.spec.dtype))
     return [
         PackStep(job, layout, machine, w, packed, lines),
-        TapsStep(job, layout, machine, (x, w, packed), out, lines),
+        TapsStep(job, batch, layout, machine, (x, w, packed), out, lines),
     ]
 
 
@@ -77,12 +80,12 @@ class TapsStep(Step):
     """The convolution itself; see the module and ``plan``."""
 
     def __init__(
-        self, job: Job, layout: WeightLayout, target: Machine,
+        self, job: Job, batch: Batch, layout: WeightLayout, target: Machine,
         reads: tuple[Value, Value, Value], out: Value, lines: tuple[str, ...],
     ) -> None:  # fmt: skip
-        self.job, self.layout, self.target = job, layout, target
+        self.job, self.batch, self.layout, self.target = job, batch, layout, target
         self.name = "conv: input gradient" if job.transposed else "conv"
-        self.reads, self.writes, self.lines = reads, (out,), lines
+        self.reads, self.writes, self.lines = (*reads, *batch.reads), (out,), lines
         blocks = [layout.last] if layout.count == 0 else [layout.whole]
         vectors = max(b.vectors for b in blocks if b)
         self.positions = min((target.registers - 4) // vectors, 16)
@@ -90,14 +93,14 @@ class TapsStep(Step):
         units = job.groups * layout.per_group
         self.cut = cut(job, units, self.positions, itemsize)
         cut_ = self.cut
-        stacks = -(-job.samples // cut_.together)
+        stacks = -(-batch.samples // cut_.together)
         self.tasks = stacks * job.counts[0] * cut_.bands * cut_.strips * cut_.parts
         self.scratch = cut_.scratch * itemsize + target.vector_bytes
         taps = sum([p.counts[0] * p.counts[1] * p.counts[2] * len(p.taps) for p in job.phases])
         lanes = target.vector_bytes // itemsize
         work = job.samples * job.groups * job.K * taps * layout.lanes / lanes
         self.cost = work / 3 + out.spec.size * 0.1
-        self.key = ("conv taps", job, cut_)
+        self.key = ("conv taps", job, cut_, batch.samples)
 
     def emit(self, module: Any, name: str) -> Any:
         return _Emission(self, module, name).function
@@ -121,15 +124,15 @@ class _Emission:
             table(module, f"{name}_rows{i}", [n for pair in tap_ranges(job, phase) for n in pair])
             for i, phase in enumerate(job.phases)
         ]
-        self.function = kernel(module, name, 4)
+        self.function = kernel(module, name, len(step.reads) + 1)
         self.body()
 
     # the kernel ---------------------------------------------------------------------------------
 
     def body(self) -> None:
         e = self.e = Emitter(self.function, self.job.dtype)
-        begin, end, scratch, self.x, self.w, self.packed, self.y = self.function.args
-        self.scratch = scratch
+        begin, end, scratch, self.x, self.w, self.packed, *words, self.y = self.function.args
+        self.scratch, self.samples = scratch, e.samples(self.step.batch, words)
         job = self.job
         if job.transposed and job.pads:
             # zeros that pad a cotangent must not meet weights that are not finite
@@ -144,7 +147,7 @@ class _Emission:
             with e.b.if_else(exact) as (then, other):
                 with then:
                     slow = self.exact()
-                    e.b.call(slow, [begin, end, self.x, self.w, self.y])
+                    e.b.call(slow, [begin, end, self.x, self.w, self.y, const(self.samples)])
                 with other:
                     e.loop(begin, end, self.task)
         else:
@@ -158,7 +161,7 @@ class _Emission:
         rest, band = e.split(rest, cut_.bands)
         stack, d = e.split(rest, job.counts[0])
         n0 = e.times(stack, cut_.together)
-        n1 = e.smaller(e.add(n0, cut_.together), job.samples)
+        n1 = e.smaller(e.add(n0, cut_.together), self.samples)
         units = job.groups * self.layout.per_group
         u0 = e.split(e.times(part, units), cut_.parts)[0]
         u1 = e.split(e.times(e.add(part, 1), units), cut_.parts)[0]
@@ -365,7 +368,7 @@ class _Emission:
         job, cut_ = self.job, self.cut
         units = job.groups * self.layout.per_group
 
-        def region(e: Emitter, index: Any) -> Region:
+        def region(e: Emitter, index: Any, samples: Any) -> Region:
             rest, part = e.split(index, cut_.parts)
             rest, strip = e.split(rest, cut_.strips)
             rest, band = e.split(rest, cut_.bands)
@@ -375,7 +378,7 @@ class _Emission:
             u1 = e.split(e.times(e.add(part, 1), units), cut_.parts)[0]
             h0, w0 = e.times(band, cut_.rows), e.times(strip, cut_.columns)
             return Region(
-                (n0, e.smaller(e.add(n0, cut_.together), job.samples)), d,
+                (n0, e.smaller(e.add(n0, cut_.together), samples)), d,
                 (h0, e.add(h0, cut_.rows)), (w0, e.add(w0, cut_.columns)),
                 (self.channel_of(e, u0), self.channel_of(e, u1)),
             )  # fmt: skip

@@ -15,7 +15,7 @@ from typing import Any
 from fx.backends.cpu.llvm.conv.emit import Emitter
 from fx.backends.cpu.llvm.conv.grad_plan import GradCut, grad_cut
 from fx.backends.cpu.llvm.conv.packing import WeightLayout, by_block, emit_planes
-from fx.backends.cpu.llvm.conv.plan import Block, Ints, Job, split
+from fx.backends.cpu.llvm.conv.plan import Batch, Block, Ints, Job, split
 from fx.backends.cpu.llvm.conv.transpose import turn
 from fx.backends.cpu.llvm.ir import Index, Machine, const, i64, internal, kernel, pointer, target
 from fx.compiler.step import Step
@@ -24,8 +24,9 @@ from fx.spec import TensorSpec
 
 
 def steps(
-    job: Job, window: Ints, dilation: Ints, x: Value, g: Value, out: Value, lines: tuple[str, ...]
-) -> list[Step]:
+    job: Job, batch: Batch, window: Ints, dilation: Ints, x: Value, g: Value, out: Value,
+    lines: tuple[str, ...],
+) -> list[Step]:  # fmt: skip
     """The steps that compute ``out`` from inputs ``x`` and cotangents ``g``; job is ``conv``'s."""
     machine = target()
     itemsize = x.spec.dtype.itemsize
@@ -33,9 +34,9 @@ def steps(
     units = job.groups * layout.per_group
     width = layout.whole.width if layout.count else layout.last.width  # type: ignore[union-attr]
     cut_ = grad_cut(job, window, dilation, units, width, itemsize)
-    partial = input_value(TensorSpec((cut_.sums, layout.flags), x.spec.dtype))
+    partial = input_value(TensorSpec((batch.room(cut_.sums * layout.flags),), x.spec.dtype))
     return [
-        GradStep(job, layout, cut_, machine, (x, g), partial, lines),
+        GradStep(job, batch, layout, cut_, machine, (x, g), partial, lines),
         SumStep(job, layout, cut_, machine, partial, out, lines),
     ]
 
@@ -44,12 +45,13 @@ class GradStep(Step):
     """Sums over parts of the samples, in the layout of packed weights."""
 
     def __init__(
-        self, job: Job, layout: WeightLayout, cut: GradCut, target: Machine,
+        self, job: Job, batch: Batch, layout: WeightLayout, cut: GradCut, target: Machine,
         reads: tuple[Value, Value], out: Value, lines: tuple[str, ...],
     ) -> None:  # fmt: skip
-        self.job, self.layout, self.cut, self.target = job, layout, cut, target
+        self.job, self.batch = job, batch
+        self.layout, self.cut, self.target = layout, cut, target
         self.name = "conv: weight gradient"
-        self.reads, self.writes, self.lines = reads, (out,), lines
+        self.reads, self.writes, self.lines = (*reads, *batch.reads), (out,), lines
         self.tasks = cut.sums * job.groups * layout.per_group * cut.parts
         itemsize = reads[0].spec.dtype.itemsize
         lanes = target.vector_bytes // itemsize
@@ -59,7 +61,7 @@ class GradStep(Step):
         self.scratch = (self.planes + (self.places + lanes) * width) * itemsize
         work = job.samples * prod(job.out) * job.window * job.groups * job.K * layout.lanes
         self.cost = work / lanes / 3
-        self.key = ("conv weight grad", job, cut)
+        self.key = ("conv weight grad", job, cut, batch.samples)
 
     def emit(self, module: Any, name: str) -> Any:
         return _Emission(self, module, name).function
@@ -146,9 +148,10 @@ class _Emission:
                 module, f"{name}_planes", job.dtype, job.source, cut.plane, cut.channel_step,
                 self.target,
             )  # fmt: skip
-        self.function = kernel(module, name, 3)
+        self.function = kernel(module, name, len(step.reads) + 1)
         e = self.e = Emitter(self.function, job.dtype)
-        begin, end, self.scratch, self.x, self.g, self.out = self.function.args
+        begin, end, self.scratch, self.x, self.g, *words, self.out = self.function.args
+        self.samples = e.samples(step.batch, words)
         e.loop(begin, end, self.task)
         e.b.ret_void()
 
@@ -159,8 +162,8 @@ class _Emission:
         g, b = e.split(u, layout.per_group)
         k0 = e.times(part, cut.part)
         k1 = e.smaller(e.add(k0, cut.part), job.K)
-        stacks = -(-job.samples // cut.together)
-        bands = stacks * job.out[0] * cut.bands
+        stacks = e.split(e.add(self.samples, cut.together - 1), cut.together)[0]
+        bands = e.times(stacks, job.out[0] * cut.bands)
         first = e.split(e.times(s, bands), cut.sums)[0]
         last = e.split(e.times(e.add(s, 1), bands), cut.sums)[0]
 
@@ -194,7 +197,7 @@ class _Emission:
             rest, h = e.split(i, cut.bands)
             stack, d = e.split(rest, job.out[0])
             n0 = e.times(stack, cut.together)
-            n1 = e.smaller(e.add(n0, cut.together), job.samples)
+            n1 = e.smaller(e.add(n0, cut.together), self.samples)
             h0 = e.times(h, cut.rows)
             rows = e.sub(e.smaller(e.add(h0, cut.rows), job.out[1]), h0)
             start = [

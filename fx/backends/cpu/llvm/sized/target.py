@@ -8,8 +8,11 @@ from math import prod
 from typing import Any
 
 from fx import limits
+from fx.backends.cpu.lapack.plans import PLANS
+from fx.backends.cpu.llvm import conv
 from fx.backends.cpu.llvm.control_steps import scan_of_any_length
 from fx.backends.cpu.llvm.loops.step import LoopStep
+from fx.backends.cpu.llvm.node_steps import lapack
 from fx.backends.cpu.llvm.node_steps.calls import (
     first,
     random_bits,
@@ -28,21 +31,34 @@ from fx.compiler.step import Step
 from fx.compiler.target import Target
 from fx.graph.ir import Node, Value
 
+
+def _along_axis(node: Node, sizes: Sizes) -> Any:
+    return conv.unpool(node, sizes) or scatter_along_axis(node, sizes)
+
+
 _KERNELS: dict[str, Callable[[Node, Sizes], Any]] = {
     "argmax": place,
     "argmin": place,
     "argsort": first,
+    "conv": conv.conv,
+    "conv_input_grad": conv.conv_input_grad,
+    "conv_weight_grad": conv.conv_weight_grad,
     "matmul": product,
+    "max_pool": conv.pool,
     "random_bits": random_bits,
     "random_draw": random_draw,
     "scan": scan_of_any_length,
     "scatter": scatter,
-    "scatter_along_axis": scatter_along_axis,
+    "scatter_along_axis": _along_axis,
     "searchsorted": searchsorted,
     "take": take,
     "take_along_axis": take_along_axis,
     "top_k_indices": first,
+    "window_sum": conv.pool,
+    "window_sum_transpose": conv.window_sum_transpose,
+    "verified": lapack.verified,
     "wrap_index": wrap_index,
+    **dict.fromkeys(PLANS, lapack.planned),
     **dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp", "recurrence"), scan),
 }
 
