@@ -99,7 +99,7 @@ def kernel_for(primitive: Any) -> Any:
         return along(primitive)
     from fx.backends.cpu.formulas import Elements
 
-    return Elements(name, primitive.formula, words)  # a fused function of elements
+    return Elements(name, primitive.formula, words).call()  # a fused function of elements
 
 
 def kernel_of_many(primitive: Any) -> Any:

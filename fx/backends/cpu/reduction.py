@@ -43,12 +43,12 @@ def min(x: np.ndarray, *, axes: Axes, keepdims: bool) -> Any:
 
 
 _max, _min, _prod = [
-    Along(name, lambda x, name=name: registry[name](x, axes=(1,), keepdims=True), "x>r")
+    Along(name, lambda x, name=name: registry[name](x, axes=(1,), keepdims=True), "x>r").call
     for name in ("max", "min", "prod")
 ]
 
 
-def _extremum(ufunc: np.ufunc, native: Along, x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
+def _extremum(ufunc: np.ufunc, native: Any, x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
     if len(axes) < x.ndim and x.size >= limits.WHERE_FROM:  # NumPy's are slow along short axes
         found = native(x, axes=axes, keepdims=keepdims)
         if found is not None:
@@ -87,7 +87,9 @@ def argmin(x: np.ndarray, *, axis: int, keepdims: bool) -> Any:
     return x.argmin(axis, keepdims=keepdims) if keepdims else x.argmin(axis)
 
 
-_logsumexp = Along("logsumexp", lambda x: registry["logsumexp"](x, axes=(1,), keepdims=True), "x>r")
+_logsumexp = Along(
+    "logsumexp", lambda x: registry["logsumexp"](x, axes=(1,), keepdims=True), "x>r"
+).call
 
 
 def logsumexp(x: np.ndarray, *, axes: Axes, keepdims: bool) -> Any:
@@ -107,7 +109,7 @@ def logsumexp(x: np.ndarray, *, axes: Axes, keepdims: bool) -> Any:
 
 
 _softmax, _log_softmax = [
-    Along(name, lambda x, name=name: registry[name](x, axis=1))
+    Along(name, lambda x, name=name: registry[name](x, axis=1)).call
     for name in ("softmax", "log_softmax")
 ]
 

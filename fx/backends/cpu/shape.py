@@ -256,7 +256,7 @@ _triangles = {
     upper: Rows(
         f"triangle, {upper}", partial(_triangle_formula, upper=upper), "abc :l", along="c",
         keeps=False,
-    )
+    ).call
     for upper in (False, True)
 }  # fmt: skip
 

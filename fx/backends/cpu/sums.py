@@ -122,9 +122,10 @@ def _planned(shape: tuple[int, ...], axes: Axes, keepdims: bool, dtype: np.dtype
         # another order of float64 would show beside other rows
         most = limits.SUM_ACROSS if dtype is _F32 else limits.ROW_SHORT
         if kind is dtype and not axes and inner == 1 and n <= most:
-            run = _short_rows(dtype.char, (outer, n))
-            if run is not None:
-                return [(run, kept, dtype, [1, 0], [])]
+            found = _short_rows(dtype.char, (outer, n))
+            if found is not None:
+                run, sizes = found
+                return [(run, kept, dtype, [1, 0], sizes)]
         while parts != 1:
             name, before, behind, parts = _cut(kind, outer, n, inner)
             final = parts == 1 and not axes
@@ -162,8 +163,8 @@ def _cut(dtype: np.dtype, outer: int, n: int, inner: int) -> tuple[str, list[int
     return "columns", before, behind, chunks * beside
 
 
-def _short_rows(char: str, sizes: tuple[int, int]) -> any_size.Run | None:
-    """What adds up rows so short that vectors lie across them."""
+def _short_rows(char: str, sizes: tuple[int, int]) -> tuple[any_size.Run, list[int]] | None:
+    """What adds up rows so short that vectors lie across them, and its words behind the sums."""
     if prod(sizes) < limits.SUM_SHORT:
         return None
     made = _short_program(char)
