@@ -6,7 +6,6 @@ results are added up in the same way. Without a compiler NumPy adds up in float6
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from math import prod
 from typing import Any
@@ -23,7 +22,7 @@ Axes = tuple[int, ...]
 
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 _add = np.add.reduce
-_empty = np.empty
+_LIKE = {dtype: np.zeros(1, dtype) for dtype in (_F32, _F64)}
 
 
 def total(x: np.ndarray, axes: Axes, keepdims: bool = False) -> Any:
@@ -35,8 +34,8 @@ def total(x: np.ndarray, axes: Axes, keepdims: bool = False) -> Any:
             passes = _passes.get((x.shape, axes, keepdims, dtype))
             if passes is None:
                 passes = _known_passes(x.shape, axes, keepdims, dtype)
-            for run, shape, kind, before, behind in passes:
-                sums = _empty(shape, kind)
+            for run, spec, kind, before, behind in passes:
+                sums = any_size.empty(spec)
                 run([*before, x, sums, *behind])
                 x = sums
             if passes:
@@ -85,9 +84,9 @@ def _turned(x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
     return out if keepdims else out.squeeze(axes)
 
 
-# one run of a kernel: the kernel, shape and dtype of the sums, its words before the array and the
+# one run of a kernel: the kernel, likeness and dtype of the sums, its words before the array and the
 # sums, and those behind them
-Pass = tuple[any_size.Run, Sequence[int], np.dtype, list[int], list[int]]
+Pass = tuple[any_size.Run, list[Any], np.dtype, list[int], list[int]]
 
 
 def _known_passes(
@@ -125,13 +124,14 @@ def _planned(shape: tuple[int, ...], axes: Axes, keepdims: bool, dtype: np.dtype
             found = _short_rows(dtype.char, (outer, n))
             if found is not None:
                 run, sizes = found
-                return [(run, kept, dtype, [1, 0], sizes)]
+                return [(run, [_LIKE[dtype], *kept], dtype, [1, 0], sizes)]
         while parts != 1:
             name, before, behind, parts = _cut(kind, outer, n, inner)
             final = parts == 1 and not axes
             out = dtype if final and name != "wide" else _F64
             to = kept if final else [outer, parts, inner]
-            passes.append((_kernel(name, kind.char, out.char), to, out, before, behind))
+            run = _kernel(name, kind.char, out.char)
+            passes.append((run, [_LIKE[out], *to], out, before, behind))
             n, kind = parts, out
     return passes
 
