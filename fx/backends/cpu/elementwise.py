@@ -315,6 +315,8 @@ def where(condition: np.ndarray, x: np.ndarray, y: np.ndarray) -> Any:
         found = _where(condition, x, y)
         if found is not None:
             return found
+    if condition.shape and condition.flags.c_contiguous:
+        return np.where(condition, x, y)
     full = [a for a in (condition, x, y) if a.shape]
     axes = memory_order(full) if full and not full[0].flags.c_contiguous else None
     if axes is None:

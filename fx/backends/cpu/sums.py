@@ -34,12 +34,12 @@ def total(x: np.ndarray, axes: Axes, keepdims: bool = False) -> Any:
             passes = _passes.get((x.shape, axes, keepdims, dtype))
             if passes is None:
                 passes = _known_passes(x.shape, axes, keepdims, dtype)
-            for run, spec, kind, before, behind in passes:
+            for run, spec, before, behind in passes:
                 sums = any_size.empty(spec)
                 run([*before, x, sums, *behind])
                 x = sums
             if passes:
-                return x if kind is dtype else cast(x, dtype)
+                return x if x.dtype is dtype else cast(x, dtype)
         if not (axes and x.size and axes[-1] < x.ndim):  # NumPy says which axis is none
             return _add(x, axes, dtype, None, keepdims)
         return _turned(x, axes, keepdims) if _compiler() else _by_numpy(x, axes, keepdims)
@@ -84,9 +84,9 @@ def _turned(x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
     return out if keepdims else out.squeeze(axes)
 
 
-# one run of a kernel: the kernel, likeness and dtype of the sums, its words before the array and the
-# sums, and those behind them
-Pass = tuple[any_size.Run, list[Any], np.dtype, list[int], list[int]]
+# one run of a kernel: it, the likeness of the sums, its words before the array and the sums,
+# and those behind them
+Pass = tuple[any_size.Run, list[Any], list[int], list[int]]
 
 
 def _known_passes(
@@ -124,14 +124,14 @@ def _planned(shape: tuple[int, ...], axes: Axes, keepdims: bool, dtype: np.dtype
             found = _short_rows(dtype.char, (outer, n))
             if found is not None:
                 run, sizes = found
-                return [(run, [_LIKE[dtype], *kept], dtype, [1, 0], sizes)]
+                return [(run, [_LIKE[dtype], *kept], [1, 0], sizes)]
         while parts != 1:
             name, before, behind, parts = _cut(kind, outer, n, inner)
             final = parts == 1 and not axes
             out = dtype if final and name != "wide" else _F64
             to = kept if final else [outer, parts, inner]
             run = _kernel(name, kind.char, out.char)
-            passes.append((run, [_LIKE[out], *to], out, before, behind))
+            passes.append((run, [_LIKE[out], *to], before, behind))
             n, kind = parts, out
     return passes
 
