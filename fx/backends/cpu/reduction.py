@@ -49,22 +49,30 @@ _max, _min, _prod = [
 
 
 def _extremum(ufunc: np.ufunc, native: Any, x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
+    wide = x.dtype.char in _WIDE
+    few = x.size >= limits.FOLD_FROM and wide and axes == (x.ndim - 1,) and x.ndim > 1
+    if few and 1 < (n := x.shape[-1]) <= _FEW:  # no vector has to be put together
+        out = ufunc(x[..., 0], x[..., 1])
+        for i in range(2, n):
+            ufunc(out, x[..., i], out=out)
+        return out[..., None] if keepdims else out
     # NumPy's are slow along short axes; it needs no copy of what is not dense
     if len(axes) < x.ndim or x.size < limits.WHERE_FROM or x.flags.c_contiguous:
         found = native(x, axes=axes, keepdims=keepdims)
         if found is not None:
             return found
-    if 0 < x.size < limits.WHERE_FROM and not keepdims and axes == tuple(range(x.ndim)):
-        whole = x.flags.c_contiguous and x.dtype.char in _WIDE
-        if whole:  # NumPy's search, which a NaN wins as well, is four times as fast
-            at = x.argmax() if ufunc is np.maximum else x.argmin()
-            return x.reshape(-1)[at]
+    whole = wide and 0 < x.size < limits.WHERE_FROM and axes == tuple(range(x.ndim))
+    if whole and not keepdims and x.flags.c_contiguous:
+        # NumPy's search, which a NaN wins as well, is four times as fast
+        at = x.argmax() if ufunc is np.maximum else x.argmin()
+        return x.reshape(-1)[at]
     # narrow ones are half as fast in their own dtype, and bfloat16 warns of NaN
-    if x.dtype.char not in _WIDE and is_narrow(x.dtype):
+    if not wide and is_narrow(x.dtype):
         return ufunc.reduce(widen(x), axes, None, None, keepdims).astype(x.dtype)
     return ufunc.reduce(x, axes, None, None, keepdims)
 
 
+_FEW = 4  # elements of a row
 _WIDE = frozenset("fdlib?")  # the usual dtypes that are not narrow, by NumPy's letters
 
 
