@@ -49,10 +49,9 @@ _max, _min, _prod = [
 
 
 def _extremum(ufunc: np.ufunc, native: Any, x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
-    wide = x.dtype.char in _WIDE
-    few = x.size >= limits.FOLD_FROM and wide and axes == (x.ndim - 1,) and x.ndim > 1
-    if few and 1 < (n := x.shape[-1]) <= _FEW:  # no vector has to be put together
-        out = ufunc(x[..., 0], x[..., 1])
+    few = len(axes) == 1 and x.size >= limits.FOLD_FROM and x.ndim > 1
+    if few and 1 < (n := x.shape[-1]) <= _FEW and axes[0] == x.ndim - 1 and _is_wide(x):
+        out = ufunc(x[..., 0], x[..., 1])  # no vector has to be put together
         for i in range(2, n):
             ufunc(out, x[..., i], out=out)
         return out[..., None] if keepdims else out
@@ -61,6 +60,7 @@ def _extremum(ufunc: np.ufunc, native: Any, x: np.ndarray, axes: Axes, keepdims:
         found = native(x, axes=axes, keepdims=keepdims)
         if found is not None:
             return found
+    wide = _is_wide(x)
     whole = wide and 0 < x.size < limits.WHERE_FROM and axes == tuple(range(x.ndim))
     if whole and not keepdims and x.flags.c_contiguous:
         # NumPy's search, which a NaN wins as well, is four times as fast
@@ -72,8 +72,12 @@ def _extremum(ufunc: np.ufunc, native: Any, x: np.ndarray, axes: Axes, keepdims:
     return ufunc.reduce(x, axes, None, None, keepdims)
 
 
+def _is_wide(x: np.ndarray) -> bool:
+    """Whether it is of one of the usual dtypes that are not narrow, by NumPy's letters."""
+    return x.dtype.char in "fdlib?"
+
+
 _FEW = 4  # elements of a row
-_WIDE = frozenset("fdlib?")  # the usual dtypes that are not narrow, by NumPy's letters
 
 
 def any(x: np.ndarray, *, axes: Axes, keepdims: bool) -> Any:
