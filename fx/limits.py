@@ -247,6 +247,7 @@ SUM_NEAR = _limit(1 << 19, 512, "bytes: of more, whole rows are added up side by
 SUM_COPIED = _limit(1 << 22, 64, "elements: up to which an array that is not dense is copied")
 SUM_SHORT = _limit(4096, 4, "elements: from which sums of short rows have vectors across them")
 SUM_ACROSS = _limit(256, 4, "elements: of such a row of float32, at most")
+FOLD_FROM = _limit(2048, 4, "elements: from which rows of a few have extrema by columns")
 FUSED_FROM = _limit(16, 4, "elements: from which fused primitives are compiled kernels")
 CASTS_FROM = _limit(1024, 4, "elements: from which casts to 16-bit floats and back are")
 WHERE_FROM = _limit(256, 4, "elements: from which where is")

@@ -79,6 +79,8 @@ def reduced_axes(name: str, axis: Axis, shape: tuple[int, ...]) -> tuple[int, ..
 
     In the Array API standard ``axis=()`` reduces nothing: the functions of the standard have that.
     """
+    if axis is None:
+        return _ALL[len(shape)]
     return normal_axes(name, axis, shape) or _ALL[len(shape)]
 
 

@@ -122,6 +122,18 @@ window_sum = define(
 summed = quick(window_sum, "window", "stride", "padding", "dilation")
 
 
+def _window_mean_vjp(needs, x, *, count, **params):
+    size = x._shape[2:]
+    return lambda ct: (window_sum_transpose(ct / count, input_size=size, **params),)
+
+
+window_mean = fuse(
+    "window_mean", reference=lambda x, *, count, **params: window_sum(x, **params) / count,
+    vjp=_window_mean_vjp, torch_name="AvgPool",
+)  # fmt: skip
+averaged = quick(window_mean, "window", "stride", "padding", "dilation", "count")
+
+
 def _window_sum_transpose_spec(g, *, input_size, window, stride, padding, dilation):
     name = "window_sum_transpose"
     check_rank(name, "g", g.shape)

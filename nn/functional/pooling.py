@@ -255,26 +255,42 @@ def _avg_pool(
     divisor_override: int | None,
 ) -> Tensor:
     x, single = batched(name, input, rank, LAYOUTS[rank])
-    window, strides, steps, pads, outs = _plan(
-        name, x._shape, key(kernel_size), key(stride), key(padding), 1, ceil_mode
+    window, strides, steps, pads, count = _averages(
+        name, x._shape, key(kernel_size), key(stride), key(padding), ceil_mode, count_include_pad
     )
-    total = pool_prims.summed(x, window, strides, pads, steps)
     if divisor_override is not None:
-        if not divisor_override:
+        count = divisor_override
+        if not count:
             raise ValueError(f"{name}: divisor_override must not be 0")
-        return unbatched(total / divisor_override, single)
-    counts = _counts(x._shape[2:], window, strides, pads, outs, count_include_pad)
-    divisor: Any = counts
-    if type(counts) is tuple:
-        divisor = as_tensor(1, dtype=x.dtype, device=x.device)
-        for i, c in enumerate(counts):
-            line = as_tensor(list(c), dtype=x.dtype, device=x.device)
-            divisor = divisor * shape_prims.reshaped(line, (len(c), *[1] * (rank - 1 - i)))
-    out = total / divisor
-    return unbatched(out, True) if single else out
+    if type(count) is int:
+        out = pool_prims.averaged(x, window, strides, pads, steps, count)
+    else:
+        out = pool_prims.summed(x, window, strides, pads, steps) / _divisor(x, count)
+    return unbatched(out, True) if single else out  # type: ignore[no-any-return]
+
+
+def _divisor(x: Tensor, count: Any) -> Any:
+    """The counts of windows as a tensor, if they are told by dimension."""
+    if type(count) is not tuple:
+        return count
+    divisor: Any = as_tensor(1, dtype=x.dtype, device=x.device)
+    for i, c in enumerate(count):
+        line = as_tensor(list(c), dtype=x.dtype, device=x.device)
+        divisor = divisor * shape_prims.reshaped(line, (len(c), *[1] * (len(count) - 1 - i)))
+    return divisor
 
 
 @lru_cache(maxsize=256)
+def _averages(
+    name: str, shape: Ints, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
+    padded: bool,
+) -> tuple[Ints, Ints, Ints, Pairs, int | tuple[Ints, ...]]:  # fmt: skip
+    """Window, stride, dilation and padding, and how many elements of a window count."""
+    how = _plan(name, shape, kernel_size, stride, padding, 1, ceil_mode)
+    window, strides, steps, pads, outs = how
+    return window, strides, steps, pads, _counts(shape[2:], window, strides, pads, outs, padded)
+
+
 def _counts(
     sizes: Ints, window: Ints, strides: Ints, pads: Pairs, outs: Ints, padded: bool
 ) -> int | tuple[Ints, ...]:

@@ -159,7 +159,7 @@ def test_along_axes_of_any_size(seed, tiny):
     axes = tuple(range(first, rng.integers(first + 1, len(shape) + 1)))
     x = numbers(rng, shape, rng.choice(["float32", "float64"])) * 3
     with limits.tiny() if tiny else limits.given(FUSED_FROM=1):
-        made = Along("a test's softmax", lambda x: softmax(x, axis=1))(x, axes=axes)
+        made = Along("a test's softmax", lambda x: softmax(x, axis=1)).call(x, axes=axes)
         spread = SPREAD(x, axes=axes, freedom=3.0)
     if made is None:
         assert x.size < 16

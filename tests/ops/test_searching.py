@@ -230,3 +230,16 @@ def test_where_and_masks():
     assert fx.masked_fill(x, x > 1, 7.9).tolist() == [1, 7, 7]
     assert x.masked_scatter(x > 1, fx.asarray([8, 9, 10])).tolist() == [1, 8, 9]
     assert fx.one_hot(x).shape == (3, 4) and fx.one_hot(x, 5, dtype=fx.float32).dtype == fx.float32
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "bool", "complex64"])
+@pytest.mark.parametrize("shape, count", [((10, 10), 10), ((), 3), ((0,), 4), ((400, 3), 50)])
+def test_few_tests_and_many_find_the_same_members(shape, count, dtype):
+    rng = np.random.default_rng(0)
+    x = (rng.normal(size=shape) * 4).round().astype(dtype)
+    tests = (rng.normal(size=count) * 4).round().astype(dtype)
+    if dtype in ("float32", "complex64"):
+        tests[0] = np.nan
+    for invert in (False, True):
+        found = fx.isin(fx.tensor(x), fx.tensor(tests), invert=invert)
+        np.testing.assert_array_equal(found.numpy(), np.isin(x, tests, invert=invert))

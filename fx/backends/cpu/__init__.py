@@ -47,7 +47,7 @@ KERNELS = {
     "lapack.eager": "cholesky_pulled verified",
     "matmul": "matmul mv linear",
     "philox": "random_bits derive with_lane next_key",
-    "pool": "max_pool max_pool_values window_sum window_sum_transpose",
+    "pool": "max_pool max_pool_values window_mean window_sum window_sum_transpose",
     "reduction": "sum prod max min any all argmax argmin logsumexp softmax log_softmax",
     "resampling": "resample spread sample sample_grad",
     "scipy_linalg": """
@@ -99,7 +99,7 @@ def kernel_for(primitive: Any) -> Any:
         return along(primitive)
     from fx.backends.cpu.formulas import Elements
 
-    return Elements(name, primitive.formula, words)  # a fused function of elements
+    return Elements(name, primitive.formula, words).call()  # a fused function of elements
 
 
 def kernel_of_many(primitive: Any) -> Any:

@@ -17,9 +17,9 @@ from fx.errors import DIVIDED_BY_0, DivisionError
 from fx.primitive import registry
 
 
-def of_formula(name: str) -> Elements:
-    """What compilers make of a primitive, as a kernel of it."""
-    return Elements(name, lambda *xs: registry[name](*xs))
+def of_formula(name: str, arrays: int = 1) -> Any:
+    """What compilers make of a primitive of so many arrays, as a kernel of it."""
+    return Elements(name, lambda *xs: registry[name](*xs)).of(arrays)
 
 
 def _without(kinds: str, kernel: Any) -> Any:
@@ -41,7 +41,8 @@ def _without(kinds: str, kernel: Any) -> Any:
 
 def _or_compiled(name: str) -> Any:
     """A ufunc, which takes an element at a time, or what compilers make of the primitive."""
-    ufunc, compiled = getattr(np, name), of_formula(name)
+    ufunc = getattr(np, name)
+    compiled = of_formula(name, ufunc.nin)
 
     def one(x: np.ndarray) -> np.ndarray:
         found = compiled(x) if x.size >= limits.WHERE_FROM else None
@@ -71,7 +72,7 @@ def of_many(name: str) -> Any:
     NumPy's inner loops run along one axis there, and start anew for each row. It also converts a
     float of 16 bits at a time; those are compiled where they are many.
     """
-    usual, compiled = globals()[name], of_formula(name)
+    usual, compiled = globals()[name], of_formula(name, 2)
     # a quotient is rounded once, which a loop over rows does not do (fx/compiler/quotients.py)
     by_rows = name in _BY_ROWS
 
@@ -205,9 +206,9 @@ def _root(x: Any) -> Any:
     return registry["where"](x == -np.inf, -x, root)
 
 
-_power = of_formula("power")
+_power = of_formula("power", 2)
 _POWERS = {  # by the exponent
-    number: Elements(f"power of {number}", formula)
+    number: Elements(f"power of {number}", formula).of(1)
     for number, formula in ((3.0, _cube), (-1.0, lambda x: 1.0 / x), (-2.0, _inverse_square),
                             (0.5, _root))
 }  # fmt: skip
@@ -305,7 +306,7 @@ def softplus(x: np.ndarray) -> np.ndarray:
     return np.maximum(x, x.dtype.type(0)) + np.log1p(np.exp(-np.abs(x)))
 
 
-_where = of_formula("where")
+_where = of_formula("where", 3)
 
 
 def where(condition: np.ndarray, x: np.ndarray, y: np.ndarray) -> Any:
@@ -314,6 +315,8 @@ def where(condition: np.ndarray, x: np.ndarray, y: np.ndarray) -> Any:
         found = _where(condition, x, y)
         if found is not None:
             return found
+    if condition.shape and condition.flags.c_contiguous:
+        return np.where(condition, x, y)
     full = [a for a in (condition, x, y) if a.shape]
     axes = memory_order(full) if full and not full[0].flags.c_contiguous else None
     if axes is None:

@@ -7,23 +7,24 @@ whether there is a compiler, but no earlier call.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from inspect import CO_VARARGS
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from fx import limits
+from fx.backends.cpu import _written
 from fx.backends.cpu._arrays import copied, transposed_back
 from fx.backends.cpu._broadcasting import common_order, joined
+from fx.backends.cpu._written import DENSE
 from fx.backends.cpu.llvm import any_size
 from fx.backends.cpu.llvm.formulas import CLASSES, MOST_SIZES, Shape, program
-
-_DENSE = 0x101  # NumPy's flags of what is C-contiguous and aligned
 
 
 def dense(x: np.ndarray) -> np.ndarray:
     """The array, C-contiguous and aligned."""
-    return x if x.flags.num & _DENSE == _DENSE else copied(x)
+    return x if x.flags.num & DENSE == DENSE else copied(x)
 
 
 class Elements:
@@ -40,60 +41,51 @@ class Elements:
     def __init__(self, name: str, formula: Callable[..., Any], words: Sequence[str] = ()) -> None:
         self.name, self.formula, self.words = name, formula, tuple(words)
         self.kernels: dict[Any, Any] = {}  # by dtypes and kinds of shapes
-        self.alike: dict[Any, tuple[Any, Any]] = {}  # what runs, by dtypes and the one shape
+        self.alike: dict[Any, tuple[Any, ...]] = {}  # what runs, by the shapes and dtypes
         self.ways: dict[Any, tuple[Any, ...]] = {}  # by how arrays lie that are not alike
         for known in (self.kernels, self.alike, self.ways):
             limits.on_change(known.clear)
+        self.calls: dict[int, Any] = {}
 
     def __call__(self, *arrays: np.ndarray, **numbers: Any) -> np.ndarray | None:
-        x = arrays[0]
-        shape, key, alike = x.shape, "", True
-        for a in arrays:
-            key += a.dtype.char
-            if a.shape != shape:
-                if a.shape:
-                    alike = False
-                key += "."
-            if a.flags.num & _DENSE != _DENSE:
-                alike = False
-        args: list[Any] = [1, 0, *arrays]
-        if numbers:
-            for word in self.words:
-                value = numbers[word]
-                if type(value) is not float:
-                    if type(value) is not int:
-                        return None
-                    value = float(value)
-                args.append(value)
-        if not alike:
-            return self._broadcast(arrays, args)
-        way = self.alike.get((key, shape))
-        if way is None:
-            way = self._alike(key, arrays)
-        run, spec = way
-        if run is None:
-            return None
-        out = any_size.empty(spec)
-        args.append(out)
-        run(args)
-        return out
+        return self.of(len(arrays))(*arrays, **numbers)  # type: ignore[no-any-return]
 
-    def _alike(self, key: str, arrays: Sequence[np.ndarray]) -> tuple[Any, Any]:
-        """What runs on dense arrays of one shape, and numbers, and the likeness of the result."""
+    def of(self, count: int) -> Any:
+        """The same of ``count`` arrays, written out."""
+        found = self.calls.get(count)
+        if found is None:
+            given = (self.alike, self._alike, self._broadcast, count, self.words)
+            found = self.calls[count] = _written.elements(*given)
+        return found
+
+    def call(self) -> Any:
+        """The same of as many arrays as the formula is of, where it says so."""
+        code = getattr(self.formula, "__code__", None)
+        if code is None or code.co_flags & CO_VARARGS:
+            return self
+        return self.of(code.co_argcount)
+
+    def _alike(self, arrays: Sequence[np.ndarray]) -> tuple[Any, Any, list[int]]:
+        """What runs on dense arrays of one shape, and numbers.
+
+        With it are the likeness of the result and the words behind.
+        """
         if len(self.alike) >= _MOST:
             self.alike.clear()
         shape = arrays[0].shape
-        run = spec = None
+        run, spec, sizes = None, None, []
         if (n := prod(shape)) >= limits.FUSED_FROM:
+            shapes: list[Shape] = [("a",) if a.shape == shape else () for a in arrays]
+            key = tuple([(a.dtype.char, s) for a, s in zip(arrays, shapes)])
             found = self.kernels.get(key)
             if found is None:
-                shapes = [("a",) if a.shape == shape else () for a in arrays]
                 found = self.kernels[key] = self._kernel(arrays, shapes)
             made, like = found
             if made is not None:
-                run, spec = made.at((n,)), [like, *shape]
-        self.alike[key, shape] = run, spec
-        return run, spec
+                run, sizes = made.at((n,))
+                spec = [like, *shape]
+        self.alike[tuple([part for a in arrays for part in (a.shape, a.dtype)])] = run, spec, sizes
+        return run, spec, sizes
 
     def _kernel(self, arrays: Sequence[np.ndarray], shapes: Sequence[Shape]) -> tuple[Any, Any]:
         chars = "".join([a.dtype.char for a in arrays])
@@ -117,7 +109,7 @@ class Elements:
             if len(self.ways) >= _MOST:
                 self.ways.clear()
             way = self.ways[key] = self._way(arrays)
-        run, spec, order, cuts = way
+        run, spec, order, cuts, behind = way
         if run is None:
             if order is None:
                 return None
@@ -128,17 +120,17 @@ class Elements:
         for a, cut in zip(arrays, cuts):
             words.append(dense(a if cut is None else a[cut]))
         out = any_size.empty(spec)
-        run([*words, *args[2 + count :], out])
+        run([*words, *args[2 + count :], out, *behind])
         return out
 
     def _way(self, arrays: Sequence[np.ndarray]) -> tuple[Any, ...]:
-        """What runs on such arrays, the likeness of the result, and what is cut out of each.
+        """What runs on such arrays, the likeness of the result, what is cut out of each, and words.
 
         Where nothing runs: the order of axes in which they are dense, if there is one.
         """
         order = common_order(arrays)
         if order is not None:
-            return None, None, order, ()
+            return None, None, order, (), ()
         try:
             shape = np.broadcast_shapes(*[a.shape for a in arrays])
         except ValueError:
@@ -147,15 +139,16 @@ class Elements:
             shape = broadcast_shapes(self.name, *[a.shape for a in arrays])
         sizes, shapes, cuts = joined(arrays, shape)
         if prod(shape) < limits.FUSED_FROM or not 0 < len(sizes) <= MOST_SIZES:
-            return None, None, None, ()
+            return None, None, None, (), ()
         key = tuple([(a.dtype.char, s) for a, s in zip(arrays, shapes)])
         found = self.kernels.get(key)
         if found is None:
             found = self.kernels[key] = self._kernel(arrays, shapes)
         made, like = found
         if made is None:
-            return None, None, None, ()
-        return made.at(tuple(sizes)), [like, *shape], None, cuts
+            return None, None, None, (), ()
+        run, behind = made.at(tuple(sizes))
+        return run, [like, *shape], None, cuts, behind
 
 
 _MOST = 1024  # kinds of arrays that a formula remembers
@@ -191,47 +184,34 @@ class Rows:
         self.shift = 0 if len(letters) < 3 else 4
         self.keeps = keeps
         self.kernels: dict[str, dict[Any, Any]] = {kind: {} for kind in CLASSES}
-        self.ways: dict[Any, tuple[Any, Any]] = {}  # by dtype, sizes and the shapes of the results
+        self.ways: dict[Any, tuple[Any, ...]] = {}  # by dtype, sizes and the shapes of the results
         for known in (*self.kernels.values(), self.ways):
             limits.on_change(known.clear)
+        # f(arrays, sizes, results, *numbers) gives what the formula gives, or None: of arrays in
+        # the order of memory that their shapes have, the sizes of the axes in the order of their
+        # letters, and the shapes of what it gives
+        self.call: Callable[..., Any] = _written.rows(
+            self.ways, self._way, self.fixed, self.large, len(self.words)
+        )
 
-    def __call__(
-        self, arrays: Sequence[np.ndarray], sizes: tuple[int, ...],
-        results: tuple[tuple[int, ...], ...], *numbers: float,
-    ) -> Any:  # fmt: skip
-        """What the formula gives, or None.
-
-        Args:
-            arrays: in the order of memory that their shapes have.
-            sizes: of the axes, in the order of their letters.
-            results: the shapes of what it gives.
-            numbers: Python's.
-        """
-        dtype = arrays[self.large].dtype
-        way = self.ways.get((dtype, sizes, results))
-        if way is None:
-            if len(self.ways) >= _MOST:
-                self.ways.clear()
-            way = self.chosen(dtype, arrays[self.large].size, sizes, results)
-            self.ways[dtype, sizes, results] = way
-        run, specs = way
-        if run is None:
-            return None
-        words: list[Any] = [1, 0]
-        for a, fixed in zip(arrays, self.fixed):
-            if a.dtype is not (fixed or dtype):
-                return None
-            words.append(a if a.flags.num & _DENSE == _DENSE else copied(a))
-        words += map(float, numbers)
-        return computed(run, words, specs)
+    def _way(
+        self, x: np.ndarray, sizes: tuple[int, ...], results: tuple[tuple[int, ...], ...]
+    ) -> tuple[Any, ...]:
+        if len(self.ways) >= _MOST:
+            self.ways.clear()
+        way = self.ways[x.dtype, sizes, results] = self.chosen(x.dtype, x.size, sizes, results)
+        return way
 
     def chosen(
         self, dtype: np.dtype, size: int, sizes: tuple[int, ...],
         results: Sequence[tuple[int, ...]],
-    ) -> tuple[Any, Any]:  # fmt: skip
-        """What runs for so many elements with axes of such sizes, and likenesses of its results."""
+    ) -> tuple[Any, ...]:  # fmt: skip
+        """What runs for so many elements with axes of such sizes.
+
+        With it are the likenesses of its results, and the words behind them.
+        """
         if size < limits.FUSED_FROM:
-            return None, None
+            return None, None, ()
         n = sizes[self.along]
         if n <= limits.ROW_SHORT:
             kind = "short"
@@ -242,8 +222,9 @@ class Rows:
             found = self.kernels[kind][dtype] = self._kernel(dtype.char, kind)
         made, likes = found
         if made is None:
-            return None, None
-        return made.at(sizes), [[like, *shape] for like, shape in zip(likes, results)]
+            return None, None, ()
+        run, behind = made.at(sizes)
+        return run, [[like, *shape] for like, shape in zip(likes, results)], behind
 
     def _kernel(self, char: str, kind: str) -> tuple[Any, Any]:
         if not _computes(char):
@@ -261,19 +242,6 @@ class Rows:
         return self.formula(*xs[:k], **dict(zip(self.words, xs[k:])))
 
 
-def computed(run: Any, words: list[Any], specs: Sequence[Any]) -> Any:
-    """The result of a program of these words, or a list of several: of such likenesses."""
-    if len(specs) == 1:
-        out = any_size.empty(specs[0])
-        words.append(out)
-        run(words)
-        return out
-    outs = [*map(any_size.empty, specs)]
-    words += outs
-    run(words)
-    return outs
-
-
 class Along:
     """A formula along one axis, or neighbouring ones, of arrays of one shape.
 
@@ -284,7 +252,7 @@ class Along:
             that is reduced to size 1 along the axis.
         words: the names of its numbers.
 
-    Called with ``keepdims=False`` it takes and gives what is reduced without the axes.
+    ``call`` with ``keepdims=False`` takes and gives what is reduced without the axes.
     """
 
     def __init__(
@@ -292,7 +260,6 @@ class Along:
         words: Sequence[str] = (),
     ) -> None:  # fmt: skip
         self.given, self.gives = pattern.split(">")
-        self.words, self.large = words, self.given.index("x")
         self.ways: dict[Any, tuple[Any, ...]] = {}  # by shape, axes, keepdims and dtype
         limits.on_change(self.ways.clear)
         flat, deep = {"x": "ab", "r": "a1"}, {"x": "abc", "r": "a1c"}
@@ -300,36 +267,15 @@ class Along:
             Rows(name, formula, " ".join([axes[k] for k in self.given]), words)
             for axes in (flat, deep)
         )
-
-    def __call__(
-        self, *arrays: np.ndarray, axes: tuple[int, ...], keepdims: bool = True, **numbers: Any
-    ) -> Any:
-        x = arrays[self.large]
-        shape, dtype = x.shape, x.dtype
-        way = self.ways.get((shape, axes, keepdims, dtype))
-        if way is None:
-            way = self._way(shape, axes, keepdims, dtype)
-        run, specs, given = way
-        if run is None:
-            return None
-        words: list[Any] = [1, 0]
-        for a, wanted in zip(arrays, given):
-            if a.shape != wanted or a.dtype is not dtype:
-                return None
-            words.append(a if a.flags.num & _DENSE == _DENSE else copied(a))
-        for word in self.words:
-            value = numbers[word]
-            if type(value) is not float:
-                if type(value) is not int:
-                    return None
-                value = float(value)
-            words.append(value)
-        return computed(run, words, specs)
+        # f(*arrays, axes, keepdims=True, **numbers)
+        self.call: Callable[..., Any] = _written.along(
+            self.ways, self._way, self.given, self.gives, words
+        )
 
     def _way(
         self, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool, dtype: np.dtype
     ) -> tuple[Any, ...]:
-        """What runs on such an array, likenesses of its results, and the shapes of arguments."""
+        """What runs on such an array, likenesses of its results, the shapes of arguments, words."""
         if len(self.ways) >= _MOST:
             self.ways.clear()
         sizes, reduced = _rows_along(shape, axes, keepdims)
@@ -337,11 +283,11 @@ class Along:
             [shape if kind == "x" else reduced for kind in kinds]
             for kinds in (self.given, self.gives)
         )
-        run = specs = None
+        run, specs, behind = None, None, ()
         if sizes:
             of = self.last if len(sizes) == 2 else self.inner
-            run, specs = of.chosen(dtype, prod(shape), sizes, results)
-        way = self.ways[shape, axes, keepdims, dtype] = run, specs, given
+            run, specs, behind = of.chosen(dtype, prod(shape), sizes, results)
+        way = self.ways[shape, axes, keepdims, dtype] = run, specs, given, behind
         return way
 
 

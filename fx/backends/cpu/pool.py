@@ -13,6 +13,7 @@ from fx import limits
 from fx.backends.cpu import sums
 from fx.backends.cpu._arrays import computed, contiguous, narrowed, widen
 from fx.backends.cpu._windows import Windows, windows
+from fx.backends.cpu.formulas import dense
 from fx.backends.cpu.llvm import any_size
 from fx.prims.windows import some_window_is_all_padding
 
@@ -121,13 +122,26 @@ def window_sum(
         found = _native("window_sum", x, params)
         if found is not None:
             return found[0]
-    x = computed(x)
+    x = dense(x) if dtype.char in "fd" else computed(x)
     if win.whole:
         return narrowed(sums.total(x.reshape(planes, win.volume), (1,)).reshape(shape), dtype)
     out = np.zeros(shape, x.dtype)
-    if out.size:
+    if planes:
         _run("window_sum", x.dtype, planes, win, x, out)
     return narrowed(out, dtype)
+
+
+def window_mean(x: np.ndarray, *, count: int, **how: Any) -> np.ndarray | None:
+    """The sums of ``window_sum`` divided by one count; None for other dtypes than its kernels'."""
+    if x.dtype.char not in "fd" or not count:
+        return None
+    out = window_sum(x, **how)
+    return np.divide(out, _number(x.dtype, count), out)  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=64)
+def _number(dtype: np.dtype, count: int) -> np.ndarray:
+    return np.array(count, dtype)
 
 
 def window_sum_transpose(

@@ -43,28 +43,41 @@ def min(x: np.ndarray, *, axes: Axes, keepdims: bool) -> Any:
 
 
 _max, _min, _prod = [
-    Along(name, lambda x, name=name: registry[name](x, axes=(1,), keepdims=True), "x>r")
+    Along(name, lambda x, name=name: registry[name](x, axes=(1,), keepdims=True), "x>r").call
     for name in ("max", "min", "prod")
 ]
 
 
-def _extremum(ufunc: np.ufunc, native: Along, x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
-    if len(axes) < x.ndim and x.size >= limits.WHERE_FROM:  # NumPy's are slow along short axes
+def _extremum(ufunc: np.ufunc, native: Any, x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
+    few = len(axes) == 1 and x.size >= limits.FOLD_FROM and x.ndim > 1
+    if few and 1 < (n := x.shape[-1]) <= _FEW and axes[0] == x.ndim - 1 and _is_wide(x):
+        out = ufunc(x[..., 0], x[..., 1])  # no vector has to be put together
+        for i in range(2, n):
+            ufunc(out, x[..., i], out=out)
+        return out[..., None] if keepdims else out
+    # NumPy's are slow along short axes; it needs no copy of what is not dense
+    if len(axes) < x.ndim or x.size < limits.WHERE_FROM or x.flags.c_contiguous:
         found = native(x, axes=axes, keepdims=keepdims)
         if found is not None:
             return found
-    if 0 < x.size < limits.WHERE_FROM and not keepdims and axes == tuple(range(x.ndim)):
-        whole = x.flags.c_contiguous and x.dtype.char in _WIDE
-        if whole:  # NumPy's search, which a NaN wins as well, is four times as fast
-            at = x.argmax() if ufunc is np.maximum else x.argmin()
-            return x.reshape(-1)[at]
+    wide = _is_wide(x)
+    whole = wide and 0 < x.size < limits.WHERE_FROM and axes == tuple(range(x.ndim))
+    if whole and not keepdims and x.flags.c_contiguous:
+        # NumPy's search, which a NaN wins as well, is four times as fast
+        at = x.argmax() if ufunc is np.maximum else x.argmin()
+        return x.reshape(-1)[at]
     # narrow ones are half as fast in their own dtype, and bfloat16 warns of NaN
-    if x.dtype.char not in _WIDE and is_narrow(x.dtype):
+    if not wide and is_narrow(x.dtype):
         return ufunc.reduce(widen(x), axes, None, None, keepdims).astype(x.dtype)
     return ufunc.reduce(x, axes, None, None, keepdims)
 
 
-_WIDE = frozenset("fdlib?")  # the usual dtypes that are not narrow, by NumPy's letters
+def _is_wide(x: np.ndarray) -> bool:
+    """Whether it is of one of the usual dtypes that are not narrow, by NumPy's letters."""
+    return x.dtype.char in "fdlib?"
+
+
+_FEW = 4  # elements of a row
 
 
 def any(x: np.ndarray, *, axes: Axes, keepdims: bool) -> Any:
@@ -87,7 +100,9 @@ def argmin(x: np.ndarray, *, axis: int, keepdims: bool) -> Any:
     return x.argmin(axis, keepdims=keepdims) if keepdims else x.argmin(axis)
 
 
-_logsumexp = Along("logsumexp", lambda x: registry["logsumexp"](x, axes=(1,), keepdims=True), "x>r")
+_logsumexp = Along(
+    "logsumexp", lambda x: registry["logsumexp"](x, axes=(1,), keepdims=True), "x>r"
+).call
 
 
 def logsumexp(x: np.ndarray, *, axes: Axes, keepdims: bool) -> Any:
@@ -107,7 +122,7 @@ def logsumexp(x: np.ndarray, *, axes: Axes, keepdims: bool) -> Any:
 
 
 _softmax, _log_softmax = [
-    Along(name, lambda x, name=name: registry[name](x, axis=1))
+    Along(name, lambda x, name=name: registry[name](x, axis=1)).call
     for name in ("softmax", "log_softmax")
 ]
 

@@ -26,11 +26,11 @@ def along(primitive: Any) -> Kernel:
     """The kernel of a fused function along axes."""
     fixed = {"axes": (1,), **({"keepdims": True} if "r" in primitive.pattern else {})}
     formula = partial(primitive.reference, **fixed)
-    return Along(primitive.name, formula, primitive.pattern, primitive.words)
+    return Along(primitive.name, formula, primitive.pattern, primitive.words).call
 
 
 def _derivative(name: str, formula: Kernel) -> Kernel:
-    kernel = Along(name, lambda ct, y: formula(ct, y, axis=1), "xx>x")
+    kernel = Along(name, lambda ct, y: formula(ct, y, axis=1), "xx>x").call
     return lambda ct, y, *, axis: kernel(ct, y, axes=(axis,))
 
 
@@ -46,7 +46,7 @@ def log_softmax_grad(formula: Kernel) -> Kernel:
 
 def layer_norm(formula: Kernel) -> Kernel:
     """x (..., *sizes) over the axes of weight and bias (*sizes)."""
-    rows = Rows("layer_norm", formula, "ab b b", ["eps"], keeps=False)
+    rows = Rows("layer_norm", formula, "ab b b", ["eps"], keeps=False).call
 
     def kernel(x: np.ndarray, weight: np.ndarray, bias: np.ndarray, *, eps: float) -> Any:
         n = weight.size
@@ -57,7 +57,7 @@ def layer_norm(formula: Kernel) -> Kernel:
 
 def layer_norm_grad(formula: Kernel) -> Kernel:
     """The cotangents of x, weight and bias."""
-    rows = Rows("layer_norm_grad", formula, "ab ab b", ["eps"])
+    rows = Rows("layer_norm_grad", formula, "ab ab b", ["eps"]).call
 
     def kernel(ct: np.ndarray, x: np.ndarray, weight: np.ndarray, *, eps: float) -> Any:
         n, shape = weight.size, weight.shape
@@ -68,7 +68,7 @@ def layer_norm_grad(formula: Kernel) -> Kernel:
 
 def group_norm(formula: Kernel) -> Kernel:
     """x (batch, groups, channels, positions) over its last two axes."""
-    rows = Rows("group_norm", formula, "abcd bc bc", ["eps"], along="d")
+    rows = Rows("group_norm", formula, "abcd bc bc", ["eps"], along="d").call
 
     def kernel(x: np.ndarray, weight: np.ndarray, bias: np.ndarray, *, eps: float) -> Any:
         return rows((x, weight, bias), x.shape, (x.shape,), eps)
@@ -78,7 +78,7 @@ def group_norm(formula: Kernel) -> Kernel:
 
 def group_norm_grad(formula: Kernel) -> Kernel:
     """The cotangents of x, weight and bias."""
-    rows = Rows("group_norm_grad", formula, "abcd abcd bc", ["eps"], along="d")
+    rows = Rows("group_norm_grad", formula, "abcd abcd bc", ["eps"], along="d").call
 
     def kernel(ct: np.ndarray, x: np.ndarray, weight: np.ndarray, *, eps: float) -> Any:
         shape = weight.shape
@@ -101,7 +101,7 @@ def _over_channels(
     """
     ways: dict[tuple[int, ...], tuple[Any, ...]] = {}  # by the shape of a whole array
     flat, deep = (
-        Rows(name, formula, " ".join([shape] * whole + ["b"] * vectors), words, along, False)
+        Rows(name, formula, " ".join([shape] * whole + ["b"] * vectors), words, along, False).call
         for shape, along in (("ab", "a"), ("abc", "c"))
     )
 
@@ -157,7 +157,7 @@ def batch_norm_grad(formula: Kernel) -> Kernel:
 
 def dot(formula: Kernel) -> Kernel:
     """The sum of products along axes; BLAS adds up short vectors."""
-    compiled = Along("dot", partial(formula, axes=(1,), keepdims=True), "xx>r")
+    compiled = Along("dot", partial(formula, axes=(1,), keepdims=True), "xx>r").call
 
     def kernel(x: np.ndarray, y: np.ndarray, *, axes: tuple[int, ...], keepdims: bool) -> Any:
         short = x.ndim == 1 and x.size <= limits.DOT_SHORT and blas.ready and not keepdims
@@ -201,9 +201,9 @@ def cross_entropy_grad(formula: Kernel) -> Kernel:
     return kernel
 
 
-def _by_reduction(name: str, formula: Kernel, shapes: Callable[[str], str]) -> dict[str, Rows]:
+def _by_reduction(name: str, formula: Kernel, shapes: Callable[[str], str]) -> dict[str, Kernel]:
     return {
-        how: Rows(f"{name}, {how}", partial(formula, reduction=how), shapes(how), keeps=False)
+        how: Rows(f"{name}, {how}", partial(formula, reduction=how), shapes(how), keeps=False).call
         for how in ("none", "sum", "mean")
     }
 
@@ -248,13 +248,13 @@ def _distances(formula: Kernel) -> Kernel:
     """Of matrices; of short rows y is turned: vectors across its rows fold nothing in the end."""
 
     @cache
-    def ways(p: float) -> tuple[Rows, Rows]:
+    def ways(p: float) -> tuple[Kernel, Kernel]:
         def across(x: Any, y: Any) -> Any:  # x (m, d), y (d, n)
             return formula(x, registry["transpose"](y, axes=(1, 0)), p=p)
 
         return (
-            Rows(f"distances of {p} across rows", across, "ac cb", along="c", keeps=False),
-            Rows(f"distances of {p}", partial(formula, p=p), "ac bc", along="c", keeps=False),
+            Rows(f"distances of {p} across rows", across, "ac cb", along="c", keeps=False).call,
+            Rows(f"distances of {p}", partial(formula, p=p), "ac bc", along="c", keeps=False).call,
         )
 
     def one(x: np.ndarray, y: np.ndarray, *, p: float) -> np.ndarray:
@@ -303,8 +303,9 @@ def pulls(formula: Kernel) -> Kernel:
     """The sums over j of s[i, j] times the slopes of the distances of x[i] and y[j]."""
 
     @cache
-    def rows(p: float) -> Rows:
-        return Rows(f"pulls of {p}", partial(formula, p=p), "ab ab ac bc", along="c", keeps=False)
+    def rows(p: float) -> Kernel:
+        formula_of_p = partial(formula, p=p)
+        return Rows(f"pulls of {p}", formula_of_p, "ab ab ac bc", along="c", keeps=False).call
 
     def one(s: np.ndarray, r: np.ndarray, x: np.ndarray, y: np.ndarray, *, p: float) -> Any:
         if p == 2 and s.dtype == np.float32:  # float64 has digits enough for what cancels

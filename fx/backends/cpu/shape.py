@@ -170,16 +170,22 @@ def _columns(border: Any, source: Any, count: int) -> list[tuple[Any, Any]]:
 def roll(x: np.ndarray, *, cuts: tuple[int, ...]) -> np.ndarray:
     """What is before the cut of an axis behind the rest: each part goes to its place."""
     out = np.empty_like(x)  # which lies as x does
+    for source, target in _rolled(x.shape, cuts):
+        out[target] = x[source]
+    return out
+
+
+@lru_cache(256)
+def _rolled(shape: tuple[int, ...], cuts: tuple[int, ...]) -> list[tuple[Any, Any]]:
+    """From where to where each part goes."""
     ways = []
-    for cut, n in zip(cuts, x.shape, strict=True):
+    for cut, n in zip(cuts, shape, strict=True):
         way = [(builtins.slice(cut, n), builtins.slice(0, n - cut))]
         if cut:
             way.append((builtins.slice(0, cut), builtins.slice(n - cut, n)))
         ways.append(way)
-    for parts in product(*ways):
-        source, target = zip(*parts)
-        out[target] = x[source]
-    return out
+    parts = [zip(*parts) for parts in product(*ways)]
+    return [(source, target) for source, target in parts]
 
 
 def concatenate(*arrays: np.ndarray, axis: int) -> np.ndarray:
@@ -256,7 +262,7 @@ _triangles = {
     upper: Rows(
         f"triangle, {upper}", partial(_triangle_formula, upper=upper), "abc :l", along="c",
         keeps=False,
-    )
+    ).call
     for upper in (False, True)
 }  # fmt: skip
 

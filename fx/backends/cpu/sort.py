@@ -4,7 +4,6 @@ NumPy's are their reference, and serve the first calls where the kernels would h
 """
 
 import math
-from functools import lru_cache
 from typing import Any
 
 import ml_dtypes
@@ -69,27 +68,57 @@ def first(
 def _first(
     x: np.ndarray, k: int, axis: int, largest: bool, valued: bool = False, drop: bool = False
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    word = WORDS.get(x.dtype)
-    if word is None or not x.size or not k:
-        return None
-    char, kind = word
-    run = any_size.if_ready("order", "first", char)
-    if run is None:
-        return None
-    shape, lines, chunk, n, step, words, room = _sizes(x.shape, k, axis, x.itemsize, drop)
-    if n >= _MOST:
-        return None
+    key = x.shape, x.dtype, k, axis, drop
+    way = _first_ways.get(key)
+    if way is None:
+        way = _first_way(*key)
+        if way is None:
+            return None
+        _keep(_first_ways, key, way)
+    run, shape, lines, chunk, n, step, kind, work, room = way
     empty, x = any_size.empty, _dense(x)
     places = empty([_LIKE, *shape])
     values = empty([x, *shape]) if valued else places
     run([
         lines, chunk, x, values, places, n, k, step, kind, int(largest), int(valued),
-        limits.RANKED_ROW, empty([_LIKE, words]), room, chunk or lines,
+        limits.RANKED_ROW, empty(work), room, chunk or lines,
     ])  # fmt: skip
     return values, places
 
 
-@lru_cache(1024)
+# what runs on arrays of a shape, and all that it is told of them
+_first_ways: dict[Any, tuple[Any, ...]] = {}
+_ranked_ways: dict[Any, tuple[Any, ...]] = {}
+limits.on_change(_first_ways.clear)
+limits.on_change(_ranked_ways.clear)
+
+
+def _keep(ways: dict[Any, Any], key: Any, way: Any) -> None:
+    if len(ways) >= _MOST_WAYS:
+        ways.clear()
+    ways[key] = way
+
+
+_MOST_WAYS = 1024
+
+
+def _first_way(
+    shape: tuple[int, ...], dtype: np.dtype, k: int, axis: int, drop: bool
+) -> tuple[Any, ...] | None:
+    """The kernel of ``_first``, the shape it gives, and its words; None where there is none."""
+    word = WORDS.get(dtype)
+    if word is None or 0 in shape or not k:
+        return None
+    char, kind = word
+    run = any_size.if_ready("order", "first", char)
+    if run is None:
+        return None
+    given, lines, chunk, n, step, words, room = _sizes(shape, k, axis, dtype.itemsize, drop)
+    if n >= _MOST:
+        return None
+    return run, given, lines, chunk, n, step, kind, [_LIKE, words], room
+
+
 def _sizes(
     shape: tuple[int, ...], k: int, axis: int, itemsize: int, drop: bool
 ) -> tuple[tuple[int, ...], int, int, int, int, int, int]:
@@ -104,9 +133,6 @@ def _sizes(
     words = -(-lines // (chunk or lines)) * room
     kept = () if drop else (k,)
     return (*shape[:axis], *kept, *behind), lines, chunk, n, math.prod(behind), words, room
-
-
-limits.on_change(_sizes.cache_clear)
 
 
 def ranked_indices(x: np.ndarray, ranks: np.ndarray, *, axis: int, lost: str) -> np.ndarray:
@@ -144,31 +170,46 @@ LOST = {"no": 0, "first": 1, "last": 2}
 def _ranked(
     x: np.ndarray, ranks: np.ndarray, axis: int, lost: str, valued: bool = False, drop: bool = False
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    shape, behind = x.shape, x.shape[axis + 1 :]
-    fits = ranks.shape[:axis] == shape[:axis] and ranks.shape[axis + 1 :] == behind
-    if not fits or ranks.dtype != _LIKE.dtype or ranks.ndim != x.ndim:
-        raise ValueError(f"ranks {ranks.dtype} {ranks.shape} do not fit {shape} along axis {axis}")
-    word, m = WORDS.get(x.dtype), ranks.shape[axis]
-    if word is None or not x.size or not m:
+    key = x.shape, x.dtype, ranks.shape, ranks.dtype, axis, drop
+    way = _ranked_ways.get(key)
+    if way is None:
+        way = _ranked_way(*key)
+        if way is None:
+            return None
+        _keep(_ranked_ways, key, way)
+    run, shape, lines, chunk, n, m, step, kind, work, room = way
+    empty, x, ranks = any_size.empty, _dense(x), _dense(ranks)
+    places = empty([_LIKE, *shape])
+    values = empty([x, *shape]) if valued else places
+    run([
+        lines, chunk, x, ranks, values, places, n, m, step, kind, LOST[lost], int(valued),
+        limits.RANKED_FEW, empty(work), room, chunk or lines,
+    ])  # fmt: skip
+    return values, places
+
+
+def _ranked_way(
+    shape: tuple[int, ...], dtype: np.dtype, ranks: tuple[int, ...], kind_of_ranks: np.dtype,
+    axis: int, drop: bool,
+) -> tuple[Any, ...] | None:  # fmt: skip
+    """The kernel of ``_ranked``, the shape it gives, and its words; None where there is none."""
+    behind = shape[axis + 1 :]
+    fits = ranks[:axis] == shape[:axis] and ranks[axis + 1 :] == behind
+    if not fits or kind_of_ranks != _LIKE.dtype or len(ranks) != len(shape):
+        raise ValueError(f"ranks {kind_of_ranks} {ranks} do not fit {shape} along axis {axis}")
+    word, m = WORDS.get(dtype), ranks[axis]
+    if word is None or 0 in shape or not m:
         return None
     char, kind = word
     run = any_size.if_ready("order", "ranked", char)
     n = shape[axis]
     if run is None or n >= _MOST:
         return None
-    empty, x, ranks = any_size.empty, _dense(x), _dense(ranks)
-    shape = (*shape[:axis], *behind) if drop else ranks.shape
-    places = empty([_LIKE, *shape])
-    values = empty([x, *shape]) if valued else places
-    lines, room = x.size // n, ranked_words(n, m)
-    chunk = any_size.chunk_of(lines, ranked_price(n, m, x.itemsize))
-    together = chunk or lines
-    run([
-        lines, chunk, x, ranks, values, places, n, m, math.prod(behind), kind,
-        LOST[lost], int(valued), limits.RANKED_FEW, empty([_LIKE, -(-lines // together) * room]),
-        room, together,
-    ])  # fmt: skip
-    return values, places
+    given = (*shape[:axis], *behind) if drop else ranks
+    lines, room = math.prod(shape) // n, ranked_words(n, m)
+    chunk = any_size.chunk_of(lines, ranked_price(n, m, dtype.itemsize))
+    work = [_LIKE, -(-lines // (chunk or lines)) * room]
+    return run, given, lines, chunk, n, m, math.prod(behind), kind, work, room
 
 
 def ranked_words(n: int, m: int) -> int:

@@ -41,9 +41,10 @@ def _special(name: str, native: Elements | None = None) -> Any:
 erf, erfc, erfinv = [_special(name, of_formula(name)) for name in ("erf", "erfc", "erfinv")]
 _gammaln, digamma = _special("gammaln"), _special("psi", of_formula("digamma"))
 _lgamma, _trigamma, zeta = of_formula("lgamma"), of_formula("trigamma"), _special("zeta")
-xlogy, xlog1py, entr = [_special(name, of_formula(name)) for name in ("xlogy", "xlog1py", "entr")]
-erfcx, erfcinv, log_ndtr, ndtri, logit = [
-    _special(name, of_formula(name)) for name in ("erfcx", "erfcinv", "log_ndtr", "ndtri", "logit")
+xlogy, xlog1py = [_special(name, of_formula(name, 2)) for name in ("xlogy", "xlog1py")]
+erfcx, erfcinv, log_ndtr, ndtri, logit, entr = [
+    _special(name, of_formula(name))
+    for name in ("erfcx", "erfcinv", "log_ndtr", "ndtri", "logit", "entr")
 ]
 _gamma = of_formula("gamma")
 gammainc, gammaincc, _betainc = [_special(f) for f in ("gammainc", "gammaincc", "betainc")]

@@ -6,7 +6,6 @@ results are added up in the same way. Without a compiler NumPy adds up in float6
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from math import prod
 from typing import Any
@@ -23,7 +22,7 @@ Axes = tuple[int, ...]
 
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 _add = np.add.reduce
-_empty = np.empty
+_LIKE = {dtype: np.zeros(1, dtype) for dtype in (_F32, _F64)}
 
 
 def total(x: np.ndarray, axes: Axes, keepdims: bool = False) -> Any:
@@ -35,12 +34,12 @@ def total(x: np.ndarray, axes: Axes, keepdims: bool = False) -> Any:
             passes = _passes.get((x.shape, axes, keepdims, dtype))
             if passes is None:
                 passes = _known_passes(x.shape, axes, keepdims, dtype)
-            for run, shape, kind, before, behind in passes:
-                sums = _empty(shape, kind)
+            for run, spec, before, behind in passes:
+                sums = any_size.empty(spec)
                 run([*before, x, sums, *behind])
                 x = sums
             if passes:
-                return x if kind is dtype else cast(x, dtype)
+                return x if x.dtype is dtype else cast(x, dtype)
         if not (axes and x.size and axes[-1] < x.ndim):  # NumPy says which axis is none
             return _add(x, axes, dtype, None, keepdims)
         return _turned(x, axes, keepdims) if _compiler() else _by_numpy(x, axes, keepdims)
@@ -85,9 +84,9 @@ def _turned(x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
     return out if keepdims else out.squeeze(axes)
 
 
-# one run of a kernel: the kernel, shape and dtype of the sums, its words before the array and the
-# sums, and those behind them
-Pass = tuple[any_size.Run, Sequence[int], np.dtype, list[int], list[int]]
+# one run of a kernel: it, the likeness of the sums, its words before the array and the sums,
+# and those behind them
+Pass = tuple[any_size.Run, list[Any], list[int], list[int]]
 
 
 def _known_passes(
@@ -122,15 +121,17 @@ def _planned(shape: tuple[int, ...], axes: Axes, keepdims: bool, dtype: np.dtype
         # another order of float64 would show beside other rows
         most = limits.SUM_ACROSS if dtype is _F32 else limits.ROW_SHORT
         if kind is dtype and not axes and inner == 1 and n <= most:
-            run = _short_rows(dtype.char, (outer, n))
-            if run is not None:
-                return [(run, kept, dtype, [1, 0], [])]
+            found = _short_rows(dtype.char, (outer, n))
+            if found is not None:
+                run, sizes = found
+                return [(run, [_LIKE[dtype], *kept], [1, 0], sizes)]
         while parts != 1:
             name, before, behind, parts = _cut(kind, outer, n, inner)
             final = parts == 1 and not axes
             out = dtype if final and name != "wide" else _F64
             to = kept if final else [outer, parts, inner]
-            passes.append((_kernel(name, kind.char, out.char), to, out, before, behind))
+            run = _kernel(name, kind.char, out.char)
+            passes.append((run, [_LIKE[out], *to], before, behind))
             n, kind = parts, out
     return passes
 
@@ -162,8 +163,8 @@ def _cut(dtype: np.dtype, outer: int, n: int, inner: int) -> tuple[str, list[int
     return "columns", before, behind, chunks * beside
 
 
-def _short_rows(char: str, sizes: tuple[int, int]) -> any_size.Run | None:
-    """What adds up rows so short that vectors lie across them."""
+def _short_rows(char: str, sizes: tuple[int, int]) -> tuple[any_size.Run, list[int]] | None:
+    """What adds up rows so short that vectors lie across them, and its words behind the sums."""
     if prod(sizes) < limits.SUM_SHORT:
         return None
     made = _short_program(char)

@@ -183,7 +183,10 @@ def is_contiguous(self: Tensor, memory_format: Any = None) -> bool:
 
 def contiguous(self: Tensor, memory_format: Any = None) -> Tensor:
     """The same values in the order of the axes; itself if they are."""
-    if is_contiguous(self):
+    if type(self) is Tensor and type(array := self._a) is np.ndarray:
+        if array.flags.c_contiguous:
+            return self
+    elif is_contiguous(self):
         return self
     flat = shape_prims.reshaped(self, (numel(self),))  # this one has to move the elements
     return shape_prims.reshaped(flat, self._shape)

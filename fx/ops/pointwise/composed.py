@@ -10,7 +10,6 @@ import fx.prims.compare as compare
 import fx.prims.elementwise as prims
 import fx.prims.reduction as reduction
 import fx.prims.special as special
-from fx import limits
 from fx._namespace import finfo
 from fx.dtypes import COMPLEX, FLOATING
 from fx.ops.operands import argument, cast, floating, operands, own, partner, promoted, public
@@ -82,10 +81,10 @@ def _limits(name: str, *sides: _Side) -> Any:
         return x
 
     kernels = [choose.cpu for choose, _ in sides]
-    at_once = elements(name, in_steps).cpu
+    at_once = elements(name, lambda x, low, high: in_steps(x, low, high)).cpu
 
     def kernel(x: np.ndarray, *ends: np.ndarray) -> Any:
-        if len(ends) > 1 and x.size >= limits.WHERE_FROM:
+        if len(ends) > 1:
             found = at_once(x, *ends)
             if found is not None:
                 return found
@@ -381,7 +380,11 @@ def array_equal(x: Any, other: Any, equal_nan: bool = False) -> bool:
         >>> fx.array_equal(fx.tensor([1, 2]), fx.tensor([1, 2]))
         True
     """
-    if type(x) is not Tensor or type(other) is not Tensor:
+    if type(x) is type(other) is Tensor:
+        a, b = x._a, other._a
+        if type(a) is type(b) is np.ndarray and a.dtype is b.dtype and not equal_nan:
+            return a.shape == b.shape and _all(compare.equal.cpu(a, b))
+    else:
         x, other = argument("array_equal", x), argument("array_equal", other)
     if x._shape != other._shape:
         return False
@@ -397,11 +400,14 @@ _FEW = 2000  # elements of which a copy is looked through sooner than NumPy begi
 
 def _whole(mask: Tensor) -> bool:
     if type(mask) is Tensor and type(mask._a) is np.ndarray:
-        array = mask._a
-        if array.size <= _FEW:
-            return b"\0" not in array.tobytes()
-        return bool(np.logical_and.reduce(array, None))
+        return _all(mask._a)
     return bool(reduction.all(mask, axes=tuple(range(mask.ndim)), keepdims=False))
+
+
+def _all(mask: Any) -> bool:
+    if mask.size <= _FEW:
+        return b"\0" not in mask.tobytes()
+    return bool(np.logical_and.reduce(mask, None))
 
 
 __all__ = public(globals())

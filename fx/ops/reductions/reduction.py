@@ -154,7 +154,8 @@ def _reduction(
         if where is not None or initial is not None:
             axis, keep = axis if dim is None else dim, keepdims or keepdim
             return reduced(prim.name, function, x, axis, keep, where, initial)
-        x = check(name, x)
+        if type(x) is not Tensor or x._a.dtype.kind == "c":
+            x = check(name, x)
         if dim is not None:
             axis = dim
         return fast(x, axes_of(name, axis, x._shape), keepdims or keepdim)

@@ -8,16 +8,19 @@ Source: Python Array API standard 2024.12, "Set functions".
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, NamedTuple
 
 import fx.prims.compare as compare
 import fx.prims.cumulative as cumulative
 import fx.prims.elementwise as elementwise
 import fx.prims.indexing as indexing
+import fx.prims.reduction as reduction
 import fx.prims.shape as shape_prims
 import fx.prims.sorting as sorting
 from fx.dtypes import COMPLEX, bool_, int64
 from fx.errors import ShapeError
+from fx.levels import live
 from fx.ops.axes import normal_axis
 from fx.ops.indexing import sized
 from fx.ops.indexing.searching import true_places
@@ -262,6 +265,9 @@ def _row_runs(rows: Tensor) -> tuple[Tensor, _Runs]:
     return rows, _Runs("unique", order, _starts(differs, n))
 
 
+_PAIRS = 4096  # pairs of elements that are compared sooner than a few are sorted
+
+
 def isin(elements: Any, test_elements: Any, *, invert: bool = False) -> Tensor:
     """Whether each element occurs among the test elements.
 
@@ -280,6 +286,9 @@ def isin(elements: Any, test_elements: Any, *, invert: bool = False) -> Tensor:
     n = tests._shape[0]
     if not n:
         found = full(shape=x._shape, value=False, dtype=bool_, device=x.device.name)
+    elif type(x) is type(tests) is Tensor and not live and n * prod(x._shape) <= _PAIRS:
+        beside = shape_prims.reshaped(tests, (n, *[1] * x.ndim))
+        found = reduction.any(compare.equal(x, beside), axes=(0,), keepdims=False)  # of (n, *A)
     else:
         keys, sought = _ranks(tests, x) if x._dtype in COMPLEX else (tests, x)
         order = sorting.argsort(keys, axis=0, descending=False)

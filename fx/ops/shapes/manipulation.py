@@ -25,6 +25,7 @@ from fx.ops.axes import sizes as _sizes  # fmt: skip
 from fx.ops.indexing.views import along
 from fx.ops.operands import argument, own, public, same_view, viewed
 from fx.prims.fused import fuse
+from fx.quick import quick
 from fx.tensor import Tensor
 
 # reshape ----------------------------------------------------------------------------------------
@@ -388,7 +389,7 @@ def roll(
         at = normal_axis("roll", a, x._shape)
         n = x._shape[at]
         cuts[at] = (cuts[at] - integer("roll", "shift", step)) % n if n else 0
-    return _rolled(x, cuts=tuple(cuts)) if any(cuts) else own(x)  # type: ignore[no-any-return]
+    return _rolled_by(x, tuple(cuts)) if any(cuts) else own(x)  # type: ignore[no-any-return]
 
 
 def _rolled_in_steps(x: Tensor, *, cuts: tuple[int, ...]) -> Tensor:
@@ -405,6 +406,7 @@ def _rolled_vjp(needs: Any, x: Tensor, *, cuts: tuple[int, ...]) -> Any:
 
 
 _rolled = fuse("roll", reference=_rolled_in_steps, vjp=_rolled_vjp, torch_name="Roll")
+_rolled_by = quick(_rolled, "cuts")
 
 
 __all__ = public(globals(), but=("along", "exchanged", "transposed"))

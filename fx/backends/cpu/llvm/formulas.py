@@ -52,22 +52,23 @@ class Program:
             for shape, dtype in head["between"]
         ]
 
-    def at(self, sizes: tuple[int, ...]) -> Callable[[list[Any]], None]:
+    def at(self, sizes: tuple[int, ...]) -> tuple[any_size.Run, list[int]]:
         """What computes the results for axes of such sizes, under the limits of now.
 
-        They stand behind the arguments in its ``words[2:]``, which change.
+        It takes a list of two words of its own, the arguments, the results and the list that is
+        given with it, and may change that list.
         """
-        between = [[like, *shape(*sizes)] for like, shape in self.between]
         cost, whole = self.cost(*sizes), self.whole
-        if cost < limits.EAGER_SHORT:
-            steps = None
-        else:
+        between = [[like, *shape(*sizes)] for like, shape in self.between]
+        steps = None
+        if cost >= limits.EAGER_SHORT:
             counts = [(run, count(*sizes)) for run, count in self.steps]
             steps = [(run, [n, any_size.chunk_of(n, cost / n)]) for run, n in counts]
+        elif not between:
+            return whole, [*sizes]
 
         def run(words: list[Any]) -> None:
-            if between:
-                words += map(any_size.empty, between)
+            words += map(any_size.empty, between)
             words += sizes
             if steps is None:
                 whole(words)
@@ -76,7 +77,7 @@ class Program:
                 words[:2] = tasks
                 step(words)
 
-        return run
+        return run, []
 
 
 def _measure(names: Sequence[str], formula: str) -> Callable[..., Any]:
