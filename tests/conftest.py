@@ -25,6 +25,8 @@ if "FX_CACHE_DIR" not in os.environ:
 # What JAX compiles, as an oracle, lies beside it.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", os.path.join(os.environ["FX_CACHE_DIR"], "jax"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+# An oracle runs a few times: XLA's optimisation takes longer than it saves.
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 # Hundreds of interpreters start in a run: the first that reads a module writes its bytecode for
 # the others, whatever this environment wants elsewhere (half a second for each that imports fx).

@@ -43,15 +43,16 @@ def test_what_is_refused_is_refused_again(emitted):
     assert not emitted
 
 
-def test_only_the_latest_are_kept(emitted, monkeypatch):
+def test_those_asked_for_last_are_kept(emitted, monkeypatch):
     monkeypatch.setattr(engine, "_KEPT", 2)
     texts = [TEXT.replace("@f", f"@f{i}") for i in range(3)]
-    for text in texts:
-        engine.compile_text(text)
-    assert len(engine._latest) == 2
-    engine.compile_text(texts[2])
+    for k in (0, 1, 0, 2):
+        engine.compile_text(texts[k])
+    assert len(engine._latest) == 2 and len(emitted) == 3
+    for k in (2, 0):
+        engine.compile_text(texts[k])
     assert len(emitted) == 3
-    engine.compile_text(texts[0])
+    engine.compile_text(texts[1])
     assert len(emitted) == 4
 
 

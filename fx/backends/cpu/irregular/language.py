@@ -5,12 +5,13 @@ indexed as an array is, from 0 on, and knows no end.
 """
 
 import inspect
-from collections.abc import Callable, Set
+from collections.abc import Callable, Iterator, Set
+from contextlib import contextmanager
 from typing import Any
 
 from llvmlite import ir
-from numba import njit, types
-from numba.core import cgutils, compiler, extending
+from numba import _dynfunc, njit, types
+from numba.core import cgutils, codegen, compiler, compiler_lock, extending
 from numba.core.compiler import Flags
 from numba.core.cpu_options import FastMathOptions
 from numba.core.registry import cpu_target
@@ -159,14 +160,57 @@ def text_of(
     given = [own.get(p.annotation, p.annotation) for p in kinds]
     flags = Flags()
     flags.nrt = flags.enable_pyobject = flags.enable_looplift = flags.boundscheck = False
-    flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+    flags.no_cpython_wrapper = flags.no_cfunc_wrapper = flags.no_compile = True
     flags.error_model = "numpy"
     flags.fastmath = FastMathOptions(set(loose))
-    made = compiler.compile_extra(
-        cpu_target.typing_context, cpu_target.target_context, function,
-        (types.int64, types.int64, *given), types.void, flags, {},
-    )  # fmt: skip
+    with _only_text():
+        made = compiler.compile_extra(
+            cpu_target.typing_context, cpu_target.target_context, function,
+            (types.int64, types.int64, *given), types.void, flags, {},
+        )  # fmt: skip
+        made.library.__class__ = _KernelLibrary
+        made.library.finalize()
     return made.library.get_llvm_str() + _wrapper(made.fndesc.llvm_func_name, given, name)
+
+
+class _KernelLibrary(codegen.JITCodeLibrary):  # type: ignore[misc]
+    """What is read as text: it gets no machine code."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
+
+
+class _HelperLibrary(_KernelLibrary):
+    """What kernels inline: it is optimised in each of them."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+
+@contextmanager
+def _only_text() -> Iterator[None]:
+    """Numba makes no more of the functions of this package than a kernel's text needs.
+
+    Each of them would be optimised for itself, and get machine code that nobody calls: a third of
+    the time. Functions that are others' too (Numba's own) are compiled as ever.
+    """
+    context, package = cpu_target.target_context, __name__.rpartition(".")[0] + "."
+    usual = context.get_executable
+
+    def executable(library, described, env):  # type: ignore[no-untyped-def]
+        if not described.modname.startswith(package):
+            return usual(library, described, env)
+        library.__class__ = _HelperLibrary
+        library.finalize()
+        module, name = described.lookup_module(), described.qualname
+        return _dynfunc.make_function(module, name, "", 0, env, (library,))  # is never called
+
+    with compiler_lock.global_compiler_lock:
+        context.get_executable = executable
+        try:
+            yield
+        finally:
+            del context.get_executable
 
 
 def _wrapper(inner: str, kinds: list[Any], name: str) -> str:

@@ -69,8 +69,7 @@ def description() -> str:
 def compile_text(text: str, level: int = 2) -> bytes:
     """Object code of a module, for the target.
 
-    Programs that differ in little have modules in common, most of them soon after one another: the
-    latest are kept.
+    Programs that differ in little have modules in common: those that were asked for last are kept.
 
     Args:
         text: its IR.
@@ -85,13 +84,14 @@ def compile_text(text: str, level: int = 2) -> bytes:
     found = _latest.get(name)
     if found is None:
         found = _latest[name] = _compiled(text, level, of)
+    with suppress(KeyError):  # another thread forgot them
+        _latest.move_to_end(name)
         if len(_latest) > _KEPT:
-            with suppress(KeyError):  # another thread forgot them
-                _latest.popitem(last=False)
+            _latest.popitem(last=False)
     return found
 
 
-_KEPT = 256  # modules, of some 7 KB of object code each
+_KEPT = 4096  # modules, of some 2 KB of object code each
 _latest: OrderedDict[bytes, bytes] = OrderedDict()
 
 
