@@ -246,7 +246,7 @@ class Again(Net):
 
 def case_what_is_checkpointed_is_one_native_call_and_gathers_as_without():
     for way in ("each", "both", "inside", "twice"):
-        make = lambda way=way: (fx.manual_seed(0), Again(way).double())[1]  # noqa: E731
+        make = lambda way=way: (fx.manual_seed(0), Again(way).double())[1]
         plain = make()
         train(step_of(plain, OPTIMIZERS["sgd"](trained(plain))), lambda x: x)
         for reshard, gathers in ((None, 5), (True, 6), (False, 3)):
