@@ -97,3 +97,50 @@ class PeriodicModelAverager:
                 for p in members:
                     p._renew("average", whole[at : at + p.size].reshape(p.shape))
                     at += p.size
+
+
+class PostLocalSGDOptimizer:
+    """An optimizer behind whose steps an averager gives parameters their means.
+
+    Args:
+        optim: what steps.
+        averager: a ``PeriodicModelAverager``.
+
+    Source: ``torch.distributed.optim.PostLocalSGDOptimizer``.
+
+    Example:
+        >>> import fx, fx.distributed as dist
+        >>> from fx.nn.data_parallel.local_sgd import PeriodicModelAverager, PostLocalSGDOptimizer
+        >>> dist.init_process_group("fake", rank=0, world_size=2)
+        >>> inner = fx.optim.SGD([fx.nn.Parameter(fx.ones(2))], lr=0.1)
+        >>> optimizer = PostLocalSGDOptimizer(inner, PeriodicModelAverager(4, warmup_steps=2))
+        >>> optimizer.step()
+        >>> optimizer.state_dict()["step"]
+        1
+        >>> dist.destroy_process_group()
+    """
+
+    def __init__(self, optim: Any, averager: PeriodicModelAverager) -> None:
+        self.optim, self.averager = optim, averager
+
+    def __getattr__(self, name: str) -> Any:
+        """State, groups, and what else an optimizer has."""
+        if name == "optim":  # a copy that is being made has none yet
+            raise AttributeError(name)
+        return getattr(self.optim, name)
+
+    def step(self, closure: Any = None) -> Any:
+        """Step, and average where it is due; what the closure gives."""
+        loss = self.optim.step(closure)
+        self.averager.average_parameters(self.optim.param_groups)
+        return loss
+
+    def state_dict(self) -> dict[str, Any]:
+        """That of the optimizer, and the averager's count of steps."""
+        return {**self.optim.state_dict(), "step": self.averager.step}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Put both back; without a count the averager begins with its warm-up again."""
+        found = dict(state_dict)
+        self.averager.step = int(found.pop("step", 0))
+        self.optim.load_state_dict(found)

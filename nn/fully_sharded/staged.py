@@ -94,6 +94,7 @@ def passes() -> Passes:
         level = live[number]
         if not isinstance(level, Run):  # what is gathered would end with that transform
             refuse_staging(stage, f"{NAME} inside of {level.transform}")
+        assert isinstance(level, Run)
         number, found.again = level.below, level.again
     return found  # type: ignore[no-any-return]
 
