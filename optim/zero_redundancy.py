@@ -190,8 +190,6 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
                 f"`consolidate_state_dict(to={self.process_group.rank()})` on all ranks beforehand "
                 f"if you meant to save the global state."
             )
-        for group, own in zip(self.param_groups, self.optim.param_groups):
-            _share(own, group)
         return {**super().state_dict(), "state": dict(sorted(self._consolidated.items()))}
 
     @whole

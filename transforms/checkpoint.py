@@ -17,7 +17,7 @@ from itertools import compress
 from typing import Any
 
 from fx import tree
-from fx.config import NEVER, modes
+from fx.config import NEVER, modes, set_modes
 from fx.dtypes import INEXACT
 from fx.errors import BackwardError
 from fx.levels import Level, Tracer, live
@@ -76,6 +76,20 @@ class _Way:
             return x if place is None or x is None else given[place]
 
         return meet
+
+
+class Run(Level):
+    """A run of a checkpointed function.
+
+    Attributes:
+        again: whether it runs for its gradient.
+    """
+
+    __slots__ = ("again",)
+
+    def __init__(self, again: bool) -> None:
+        super().__init__("checkpoint")
+        self.again = again
 
 
 class CheckpointTracer(Tracer):
@@ -243,8 +257,10 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*args, **kwargs)  # what a graph keeps is decided when it is split
         way, count = _Way(name_of(function)), len(xs)
 
-        def run(values: Tensors, meet: Callable[[Tensor], Tensor]) -> tuple[list[Any], Any]:
-            with draws, Level("checkpoint") as level:
+        def run(
+            values: Tensors, meet: Callable[[Tensor], Tensor], again: bool
+        ) -> tuple[list[Any], Any]:
+            with draws, Run(again) as level:
                 number = level.number
                 filled = list(static)
                 for i, x in zip(places, values):
@@ -256,10 +272,11 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
                 return [(o.value if m else o, m) for o, m in zip(outs, mine)], treedef_out
 
         draws, around = Replay(), dict(live)
+        recorded = (modes.barrier, modes.silent)
         before = modes.journal
         modes.journal = journal = []
         try:
-            pairs, treedef_out = run([stop_gradient(x) for x in xs], way.meet)
+            pairs, treedef_out = run([stop_gradient(x) for x in xs], way.meet, again=False)
         finally:
             modes.journal = before
             if before is not None:
@@ -277,14 +294,17 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
             live.update(returned)
             before, modes.journal = modes.journal, None
             pulling, modes.pulling = modes.pulling, NEVER
+            now = (modes.barrier, modes.silent)
+            set_modes(*recorded)  # what it makes of captured tensors alone is met as it was
             try:
                 for cell, value in started.items():
                     cell.value = value
                 meet = way.again(every[count:])
-                outs, _ = run(every[:count], meet)
+                outs, _ = run(every[:count], meet, again=True)
                 meet(None)
             finally:
                 modes.journal, modes.pulling = before, pulling
+                set_modes(*now)
                 for number in returned:
                     del live[number]
                 for cell, value in ended:

@@ -8,6 +8,7 @@ by HMAC that they know the store's key before anything is unpickled.
 
 from __future__ import annotations
 
+import io
 import pickle
 import queue
 import socket
@@ -28,6 +29,8 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from fx.distributed.errors import DistError, DistNetworkError
+from fx.state import Cell
+from fx.tensor import Tensor
 
 
 class WorkerInfo(NamedTuple):
@@ -191,7 +194,7 @@ class Agent:
         peer = self.peers[rank]
         called = called or named(function)
         try:
-            message = pickled((function, args, kwargs))
+            message = pickled((following.context, function, args, kwargs), self)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise DistError(
                 f"{called} and its arguments cannot be sent ({error}); functions and classes go by "
@@ -259,8 +262,8 @@ class Agent:
 
     def _answer(self, message: bytes) -> bytes:
         try:
-            function, args, kwargs = pickle.loads(message)
-            return pickled((function(*args, **kwargs), None, ""))
+            following.context, function, args, kwargs = pickle.loads(message)
+            return pickled((function(*args, **kwargs), None, ""), self)
         except BaseException as error:
             shown = f"On worker {self.info.name!r} (rank {self.info.id}):\n"
             shown += traceback.format_exc()
@@ -272,9 +275,45 @@ class Agent:
                 except Exception:
                     pass  # some exceptions cannot be made again
             return pickled((None, DistError(f"{type(error).__name__}: {error}"), shown))
+        finally:
+            following.context = None
 
 
 _sending = threading.local()
+
+
+class _Following(threading.local):
+    """Which context of ``remote_gradients`` this thread is in; a call takes it along."""
+
+    context: int | None = None
+
+
+following = _Following()
+
+
+class _Tracked(pickle.Pickler):
+    """Pickles what requires grad as what a backward pass comes back through."""
+
+    def __init__(self, out: Any, number: int, agent: Agent) -> None:
+        super().__init__(out, pickle.HIGHEST_PROTOCOL)
+        self._number, self._agent = number, agent
+
+    def reducer_override(self, x: Any) -> Any:
+        if not isinstance(x, Tensor) or isinstance(x, Cell):  # the cells of a module stay cells
+            return NotImplemented
+        from fx.distributed.remote_gradients import noted  # which asks by calls
+
+        how = noted(x, self._number, self._agent)
+        return NotImplemented if how is None else how
+
+
+def _read(x: Any) -> Any:
+    """Arguments and results, in which parameters are their values."""
+    if isinstance(x, Cell):
+        return x.read()
+    if type(x) in (list, tuple):
+        return type(x)([_read(v) for v in x])
+    return {k: _read(v) for k, v in x.items()} if type(x) is dict else x
 
 
 def named(function: Any) -> str:
@@ -282,11 +321,15 @@ def named(function: Any) -> str:
     return str(getattr(function, "__qualname__", repr(function)))
 
 
-def pickled(thing: Any) -> bytes:
+def pickled(thing: Any, agent: Agent | None = None) -> bytes:
     """Bytes for another worker: only here may an ``RRef`` be pickled."""
     before = is_sending()
     _sending.now = True
     try:
+        if agent is not None and following.context is not None:
+            out = io.BytesIO()
+            _Tracked(out, following.context, agent).dump(_read(thing))
+            return out.getvalue()
         return pickle.dumps(thing, pickle.HIGHEST_PROTOCOL)
     finally:
         _sending.now = before

@@ -50,6 +50,11 @@ def _like(x: Any) -> Tensor:
     return empty(tuple(x.shape), dtype=x.dtype)
 
 
+def _rooms(x: Any, group: Any) -> list[Tensor]:
+    """One for each rank, since a script that writes has each of them filled."""
+    return [zeros(tuple(x.shape), dtype=x.dtype) for _ in range(get_world_size(group))]
+
+
 def _summed(op: Any, name: str) -> None:
     if op != ReduceOp.SUM:
         raise ArgumentError(
@@ -101,7 +106,7 @@ def reduce_scatter(
 
 
 def _gather_all(group: Any) -> Way:
-    return lambda x: messages.all_gather([_like(x)] * get_world_size(group), x, group=group)
+    return lambda x: messages.all_gather(_rooms(x, group), x, group=group)
 
 
 def _sum_parts(group: Any) -> Way:
@@ -153,9 +158,9 @@ def scatter(tensors: Sequence[Any], src: int = 0, group: Any = None) -> Tensor:
 def _collect(root: int, group: Any) -> Way:
     def way(x: Tensor) -> Any:
         here = get_rank() == root
-        rooms = [_like(x)] * get_world_size(group)
+        rooms = _rooms(x, group)
         found = messages.gather(x, rooms if here else None, dst=root, group=group)
-        return found if here else [zeros(tuple(x.shape), dtype=x.dtype)] * len(rooms)
+        return found if here else rooms
 
     return way
 

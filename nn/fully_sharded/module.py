@@ -349,9 +349,7 @@ def _before_staged(module: Any, passes: staged.Passes) -> None:
     passes.running.append(module)
     for unit in (module._unit, *[ahead._unit for ahead in module._ahead]):
         if unit.cells:
-            now = passes.open.get(id(unit))
-            if now is None or not now.serves():
-                passes.open[id(unit)] = now = staged.Pass(unit)
+            now = passes.of(unit)
             if unit is module._unit:
                 now.show()
 
@@ -362,6 +360,9 @@ def _behind_staged(module: Any, passes: staged.Passes, out: Any) -> Any:
     del passes.running[passes.running.index(module) :]
     now = passes.open.get(id(module._unit))
     if now is None or not now.hide():
+        return out
+    if passes.again:  # backward follows
+        passes.close(module._unit)
         return out
     reshards = bool(passes.running) if module._reshards is None else module._reshards
     if not reshards:

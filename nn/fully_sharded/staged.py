@@ -32,6 +32,7 @@ from fx.prims.mesh import mesh_index
 from fx.prims.shape import pad
 from fx.tensor import Tensor
 from fx.transforms.application import Application
+from fx.transforms.checkpoint import Run
 
 collective: Any = backend("cpu").between_ranks()
 NAME = "fully_shard"
@@ -43,21 +44,59 @@ class Passes:
     Attributes:
         running: the modules whose forward passes run, the outermost first.
         open: by the id of a unit, the pass whose whole parameters are there.
+        again: whether a checkpointed function runs for its gradient at this moment.
+        kept: by the id of a unit, its passes in checkpointed functions, which run again.
     """
 
     def __init__(self) -> None:
         self.running: list[Any] = []
         self.open: dict[int, Pass] = {}
+        self.again = False
+        self.kept: dict[int, list[Pass]] = {}
+
+    def of(self, unit: Any) -> Pass:
+        """The pass whose whole parameters a module of this unit gets."""
+        now = self.open.get(id(unit))
+        if now is None or not now.serves():
+            now = self._again(unit) if self.again else None
+            if now is None:
+                now = Pass(unit)
+                if modes.level != now.stage.number and not self.again:
+                    self.kept.setdefault(id(unit), []).append(now)
+            self.open[id(unit)] = now
+        return now
+
+    def close(self, unit: Any) -> None:
+        """A run for the gradient is through: the next one is that of another pass."""
+        if self.open[id(unit)] in self.kept.get(id(unit), ()):
+            del self.open[id(unit)]
+
+    def _again(self, unit: Any) -> Pass | None:
+        """The pass that runs again: the last that has not, since backward comes to it first."""
+        found = [p for p in self.kept.get(id(unit), ()) if p.of_now()]
+        now = next((p for p in reversed(found) if not p.live), found[-1] if found else None)
+        if now is not None:
+            now.enter()
+        return now
 
 
 def passes() -> Passes:
-    """Those of the function that is being staged; inside of a transform they are refused."""
+    """Those of the function that is being staged; inside of a transform they are refused.
+
+    A checkpointed function is none of these: it keeps what it meets, such as whole parameters.
+    """
     stage = modes.stage
     if getattr(stage, "program", None) is None:
         refuse_staging(stage, f"{NAME} inside of a loop or branch")
-    if modes.level != stage.number:  # what is gathered would end with that transform
-        refuse_staging(stage, f"{NAME} inside of {live[modes.level].transform}")
-    return vars(stage).setdefault(NAME, Passes())  # type: ignore[no-any-return] # end with it
+    found = vars(stage).setdefault(NAME, Passes())  # which end with it
+    number, found.again = modes.level, False
+    while number != stage.number and not found.again:
+        level = live[number]
+        if not isinstance(level, Run):  # what is gathered would end with that transform
+            refuse_staging(stage, f"{NAME} inside of {level.transform}")
+        assert isinstance(level, Run)
+        number, found.again = level.below, level.again
+    return found  # type: ignore[no-any-return]
 
 
 class Pass:
@@ -89,9 +128,11 @@ class Pass:
 
     def serves(self) -> bool:
         """Whether what was gathered is there, what the cells hold now, and recorded as now."""
-        now = zip(self.parts, self._parts(), strict=True)
-        same = self.records == _records(self.unit) and all(a.ref is b.ref for a, b in now)
-        return self.live and same
+        return self.live and self.records == _records(self.unit) and self.of_now()
+
+    def of_now(self) -> bool:
+        """Whether what was gathered is what the cells hold now."""
+        return all(a.ref is b.ref for a, b in zip(self.parts, self._parts(), strict=True))
 
     # in and out of the modules ------------------------------------------------------------------
 

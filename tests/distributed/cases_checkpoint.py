@@ -110,6 +110,25 @@ def case_slices_are_read_on_any_number_of_ranks():
         assert (state["x"].local.numpy() == whole[:, 1:2]).all()
 
 
+def case_one_file_of_a_folder_and_back():
+    from fx.torch.distributed.checkpoint import format_utils
+
+    path, whole = folder(), np.arange(12.0).reshape(6, 2)
+    state = {"x": rows(whole, rank, size), "deep": {"y": [fx.ones(2), 5]}, "bits": b"ab"}
+    checkpoint.save(state, checkpoint_id=path)
+    dist.barrier()
+    if rank == 0:
+        format_utils.dcp_to_torch_save(path, path / "one.pt")
+        found = fx.load(path / "one.pt")
+        assert (found["x"].numpy() == whole).all() and found["bits"] == b"ab"
+        assert found["deep"]["y"][0].tolist() == [1, 1] and found["deep"]["y"][1] == 5
+        format_utils.torch_save_to_dcp(path / "one.pt", path / "again")
+    dist.barrier()
+    state = {"x": rows(np.zeros_like(whole), rank, size)}  # each rank its rows of the one
+    checkpoint.load(state, checkpoint_id=path / "again")
+    assert (state["x"].local.numpy() == rows(whole, rank, size).local.numpy()).all()
+
+
 def case_only_the_rows_that_are_needed_are_read():
     path, whole = folder(), np.arange(size * 2**20, dtype=np.float32).reshape(-1, 1024)
     manifest = checkpoint.save({"x": rows(whole, rank, size)}, checkpoint_id=path)

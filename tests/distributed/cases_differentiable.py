@@ -81,3 +81,29 @@ def case_values_and_what_is_refused():
         assert "gradients flow through sums" in str(error)
     else:
         raise AssertionError("MAX was taken")
+
+
+WRITES = """
+import fx.torch as torch
+import fx.torch.distributed.nn as through
+
+def gathered(x, root):
+    return through.all_gather(x), through.gather(x, root)
+
+def pulled(x, size, root):
+    spread = through.reduce_scatter(torch.zeros(2), [x * (i + 1) for i in range(size)])
+    dealt = through.scatter([x * (i + 1) for i in range(size)], root)
+    return spread + dealt
+"""
+
+
+def case_a_module_that_writes_sees_the_tensors_of_all():
+    space = {"__name__": "writes"}
+    exec(WRITES, space)
+    x = fx.full((2,), float(rank + 1), requires_grad=True)
+    everyone, at_last = space["gathered"](x, last)
+    assert [y.tolist() for y in everyone] == [[r + 1] * 2 for r in range(size)]
+    assert [y.tolist() for y in at_last] == [[(r + 1) * (rank == last)] * 2 for r in range(size)]
+    (space["pulled"](x, size, last) * (rank + 1)).sum().backward()
+    squares = sum((r + 1) ** 2 for r in range(size))
+    assert x.grad.tolist() == [squares * (1 + (rank == last))] * 2

@@ -186,11 +186,24 @@ def case_dtypes():
 # memory -------------------------------------------------------------------------------------------
 
 
+class Keeps(fx.nn.Sequential):
+    """Layers that run again for their gradients."""
+
+    def forward(self, x):
+        for layer in self:
+            x = fx.checkpoint(layer)(x)
+        return x
+
+
 def case_few_layers_are_whole_at_a_time():
     n, depth, kept = 96, 6, []
     layer = n * n * 8
-    for reshard in (True, False):
-        model = fx.nn.Sequential(*[fx.nn.Linear(n, n, bias=False).double() for _ in range(depth)])
+    for kind, reshard in (
+        (fx.nn.Sequential, True),
+        (Keeps, True),
+        (fx.nn.Sequential, False),
+    ):
+        model = kind(*[fx.nn.Linear(n, n, bias=False).double() for _ in range(depth)])
         for part in model:
             fully_shard(part, reshard_after_forward=reshard)
         fully_shard(model)
@@ -201,10 +214,52 @@ def case_few_layers_are_whole_at_a_time():
         segments = executable_of(ran[-1].graph)._program.recipe.segments
         kept.append(max(s.part.arena for s in segments) / layer)
         assert messages(ran[-1])[0] == [2 * depth if reshard else depth, depth]
-    lets_go, keeps = kept
+    lets_go, again, keeps = kept
     # a whole layer and a whole gradient; what stays besides are parts, which are results
-    assert lets_go < 2.5 + (1.5 if size > 2 else 0), kept
+    assert max(lets_go, again) < 2.5 + (1.5 if size > 2 else 0), kept
     assert keeps > depth - 1, kept
+
+
+# in checkpointed functions ------------------------------------------------------------------------
+
+
+class Again(Net):
+    """A net whose blocks run again for their gradients, in one of several ways."""
+
+    def __init__(self, way):
+        super().__init__()
+        self.way = way
+
+    def forward(self, x):
+        x = self.into(x)
+        first, second = self.blocks
+        if self.way == "each":
+            x = fx.checkpoint(second)(fx.checkpoint(first)(x))
+        elif self.way == "both":
+            x = fx.checkpoint(lambda x: second(first(x)))(x)
+        elif self.way == "inside":
+            x = fx.checkpoint(lambda x: second(fx.checkpoint(first)(x)) + x)(x)
+        else:  # one unit in two of them
+            x = fx.checkpoint(first)(fx.checkpoint(first)(x)) + second(x)
+        return self.out(x)
+
+
+def case_what_is_checkpointed_is_one_native_call_and_gathers_as_without():
+    for way, reshard, gathers in (
+        ("each", None, 5), ("each", False, 3), ("both", True, 6), ("inside", True, 6),
+        ("twice", None, 7),
+    ):  # fmt: skip
+        make = lambda way=way: (fx.manual_seed(0), Again(way).double())[1]
+        plain = make()
+        train(step_of(plain, OPTIMIZERS["sgd"](trained(plain))), lambda x: x)
+        model = shard(make(), mesh=mesh, reshard_after_forward=reshard)
+        step = fx.jit(step_of(model, OPTIMIZERS["sgd"](trained(model))))
+        with programs() as ran:
+            train(step, mine)
+        assert messages(ran[-1])[0][0] == gathers, (way, reshard, messages(ran[-1]))
+        (executable,) = [x for k, x in ran[-1].graph.cache.items() if k[0] == "executable"]
+        assert executable.native
+        same(model, plain)
 
 
 # what is refused, and what differs ----------------------------------------------------------------
@@ -239,20 +294,9 @@ def case_what_is_not_compiled_is_named_and_leaves_nothing_behind():
         change(model)
         close(uncompiled(words, fx.jit(lambda x, m=model: m(x)), x), plain(x))
         model.reshard()
-    plain, model = net(), shard(net())
-    for one, part in ((plain, lambda x: x), (model, mine)):
-
-        def step(x, one=one):
-            one.zero_grad()
-            for block in one.blocks:  # of the second one the argument has a history
-                x = fx.checkpoint(block)(x)
-            x.sum().backward()
-            return x
-
-        given = part(next(batches(1))[0])
-        step(given) if one is plain else uncompiled("of checkpoint", fx.jit(step), given)
-    for p, q in zip(model.blocks.parameters(), plain.blocks.parameters(), strict=True):
-        close(p.grad, q.grad / size)
+    model = shard(net())
+    slope = fx.jit(lambda x: fx.grad(lambda x: model.blocks[0](x).sum())(x))
+    close(uncompiled("of grad", slope, x), fx.grad(lambda x: net().blocks[0](x).sum())(x))
     model = shard(net())
     loop = fx.jit(lambda xs: fx.scan(lambda c, x: (c, model(x)), 0.0, xs)[1])
     refused(RuntimeError, "loop or branch", loop, draws(3, 2, 5))

@@ -160,6 +160,65 @@ def case_what_cannot_be_asked():
         rpc.init_rpc("w9")
 
 
+def one_process(x, steps, make):
+    """Losses and gradients of the two layers of the case below."""
+    first, second = served.layer(3, 4), served.layer(4, 2)
+    optimizer, told = make([*first.parameters(), *second.parameters()]), []
+    scale = fx.tensor([1.0, -0.5, 2.0], requires_grad=True)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        scale.grad = None
+        hidden = first(x * scale)
+        loss = (second(fx.tanh(hidden)) * hidden.sum()).square().mean()
+        loss.backward()
+        optimizer.step()
+        told.append((loss.item(), scale.grad))
+    return told
+
+
+def case_gradients_go_through_calls():
+    from fx.distributed import remote_gradients as remote
+    from fx.distributed.remote_modules import DistributedOptimizer, RemoteModule
+
+    x = fx.tensor([[0.5, 1.0, -1.0], [0.2, 0.0, 0.7]])
+    dist.barrier()
+    if FIRST:
+        want = one_process(x, 3, lambda ps: fx.optim.Adam(ps, lr=0.1))
+        first = RemoteModule("w1/cpu", served.layer, (3, 4))
+        second = RemoteModule("rank:2", served.layer, (4, 2))
+        params = first.remote_parameters() + second.remote_parameters()
+        assert [p.owner_name() for p in params] == ["w1"] * 2 + ["w2"] * 2
+        optimizer = DistributedOptimizer(fx.optim.Adam, params, lr=0.1)
+        scale = fx.tensor([1.0, -0.5, 2.0], requires_grad=True)
+        for loss, slope in want:
+            with remote.context() as number:
+                hidden = first(x * scale)
+                out = rpc.rpc_sync("w1", served.through, (second.get_module_rref(), hidden))
+                found = (out * hidden.sum()).square().mean()
+                remote.backward(number, [found])
+                gradients = remote.get_gradients(number)
+                optimizer.step(number)
+            assert abs(found.item() - loss) < 1e-5, (found.item(), loss)
+            assert list(gradients) == [scale] and scale.grad is None
+            assert fx.max(fx.abs(gradients[scale] - slope)) < 1e-5
+        with pytest.raises(RuntimeError, match="autograd context with id"):
+            remote.get_gradients(number)
+        with remote.context() as number:
+            with pytest.raises(RuntimeError, match="scalar"):
+                remote.backward(number, [first(x)])
+            with pytest.raises(RuntimeError, match="requires_grad"):
+                remote.backward(number, [x.sum()])
+            with pytest.raises(RuntimeError, match="open already"), remote.context():
+                pass
+        with pytest.raises(ValueError, match="lie on the CPU"):
+            RemoteModule("w1/cuda:0", served.layer, (3, 4))
+    dist.barrier()
+    end = time.monotonic() + 5
+    while remote._contexts and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not remote._contexts
+
+
 def case_shutdown_waits_for_all_and_their_calls():
     began = time.monotonic()
     late = None

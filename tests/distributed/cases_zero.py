@@ -85,9 +85,12 @@ def case_the_state_of_all_is_that_of_the_optimizer_itself():
     a, b = model(), model()
     plain = fx.optim.Adam(groups(a), lr=0.1)
     shared = ZeroRedundancyOptimizer(groups(b), fx.optim.Adam, lr=0.1)
+    schedules = [fx.optim.lr_scheduler.ExponentialLR(o, 0.5) for o in (plain, shared)]
     for i in range(2):
         step(a, plain, i)
         step(b, shared, i)
+        for schedule in schedules:
+            schedule.step()
     raises("Optimizer state has not been consolidated on this rank", shared.state_dict)
     last = size - 1
     shared.consolidate_state_dict(to=last)
@@ -101,6 +104,8 @@ def case_the_state_of_all_is_that_of_the_optimizer_itself():
                 assert (got == value).all() and got.dtype == value.dtype, (number, name)
     else:
         raises("has not been consolidated", shared.state_dict)
+    rates = [[g["lr"] for g in o.param_groups] for o in (plain, shared)]
+    assert rates[0] == rates[1]  # to save is not to go back by a step of the schedule
     again = ZeroRedundancyOptimizer(groups(b), fx.optim.Adam, lr=0.7)
     again.load_state_dict(plain.state_dict())
     step(a, plain, 2)

@@ -3,6 +3,7 @@
 import threading
 import time
 
+import fx
 import fx.distributed.rpc as rpc
 from fx.distributed import references
 from fx.distributed.calls import Future, async_execution
@@ -27,6 +28,17 @@ def boom(kind="key"):
     if kind == "exit":
         raise SystemExit(3)
     raise KeyError("boom") if kind == "key" else Unmade(1, 2)
+
+
+def layer(n, m):
+    """A linear layer, the same in every worker."""
+    fx.manual_seed(10 * n + m)
+    return fx.nn.Linear(n, m)
+
+
+def through(module, hidden):
+    """A call within a call: a module of a third worker, of what this one makes."""
+    return module.rpc_sync().forward(fx.tanh(hidden))
 
 
 def slow(seconds, value=None):

@@ -102,6 +102,16 @@ def test_sharded_training_is_torchs(tmp_path):
         assert not wrong, [(k, theirs[rank][k], ours[rank].get(k)) for k in wrong]
 
 
+@pytest.mark.peers
+def test_recipes_are_torchs(tmp_path):
+    """Losses over all ranks, mixed precision, state that resumes, local steps, one buffer."""
+    theirs, ours = seen_by_both("recipes.py", tmp_path)
+    for rank in range(2):
+        assert len(theirs[rank]) == 19 and theirs[rank]["resumed"] and ours[rank]["resumed"]
+        wrong = [k for k in theirs[rank] if not near(theirs[rank][k], ours[rank].get(k))]
+        assert not wrong, [(k, theirs[rank][k], ours[rank].get(k)) for k in wrong]
+
+
 RANK = """
 import sys
 from datetime import timedelta

@@ -179,6 +179,25 @@ def test_a_function_that_takes_another_way_is_refused():
         y.backward()
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_what_it_makes_of_parameters_alone_is_met_again(compiled):
+    """Backward records nothing, so that without care the second run met it without a history."""
+    w, shift = fx.nn.Parameter(ours(W)), fx.nn.Parameter(ours(X))
+    inner = lambda x: fx.tanh(x @ (w * 2).T + shift * 3)
+    outer = lambda keep: keep(lambda x: keep(inner)(x) * x)
+
+    def step(x, keep):
+        w.grad = shift.grad = None
+        y = outer(keep)(x * shift).sum()
+        y.backward()
+        return y, w.grad, shift.grad
+
+    run = lambda keep: lambda x: step(x, keep)
+    found = (fx.jit(run(fx.checkpoint)) if compiled else run(fx.checkpoint))(ours(X))
+    for a, b in zip(found, run(lambda f: f)(ours(X)), strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), 1e-12)
+
+
 def test_control_flow_on_values():
     def f(x):
         return x * 3.0 if x.sum() > 0 else x

@@ -116,6 +116,29 @@ def load(
     _apply(changes)
 
 
+def whole_state(folder: Any) -> Any:
+    """All that a folder has, as one process sees it: tensors whole, and what rank 0 alone kept.
+
+    Args:
+        folder: that ``save`` was given.
+
+    Raises:
+        FileNotFoundError: if the folder holds no complete checkpoint.
+        FileFormatError: naming the shard that is missing or damaged.
+        StateError: naming what another rank alone has.
+
+    Example:
+        >>> import fx, tempfile
+        >>> from fx.distributed import checkpoint
+        >>> folder = tempfile.mkdtemp()
+        >>> manifest = checkpoint.save({"w": fx.ones(2), "epoch": 3}, checkpoint_id=folder)
+        >>> checkpoint.whole_state(folder)
+        {'w': tensor([1., 1.]), 'epoch': 3}
+    """
+    found = _Found(Path(folder), 0)
+    return tree_of([(e.path, found._value(e, None)) for e in found.manifest.entries])
+
+
 @whole
 def _apply(changes: list[Callable[[], None]]) -> None:
     for change in changes:

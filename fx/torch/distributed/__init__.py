@@ -34,8 +34,8 @@ _COLLECTIVES = """
     broadcast_object_list scatter_object_list send_object_list recv_object_list"""
 
 _ROOMS = (
-    "_composable", "algorithms", "checkpoint", "device_mesh", "elastic", "fsdp", "nn", "optim",
-    "pipelining", "rpc", "tensor",
+    "_composable", "algorithms", "autograd", "checkpoint", "device_mesh", "elastic", "fsdp", "nn",
+    "optim", "pipelining", "rpc", "tensor",
 )  # fmt: skip
 
 globals().update({_name: getattr(_dist, _name) for _name in _SAME.split()})

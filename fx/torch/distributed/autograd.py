@@ -1,0 +1,5 @@
+"""``torch.distributed.autograd``: gradients through calls of other workers."""
+
+from fx.distributed.remote_gradients import backward, context, get_gradients
+
+__all__ = ["backward", "context", "get_gradients"]
