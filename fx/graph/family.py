@@ -107,7 +107,7 @@ class Family:
 
     def __init__(self, first: Numbered, second: Numbered) -> None:
         self.members = [first.numbers, second.numbers]
-        self._axes, self._scalars = first.axes, first.scalars
+        self._places_of, self._scalars = first.axes, first.scalars
         self._lengths = first.lengths if first.lengths.keys() == second.lengths.keys() else {}
         self._idle: set[int] = set()
         self._line_up()
@@ -135,7 +135,7 @@ class Family:
         varying = {i: c for i, c in enumerate(columns) if len({*c}) > 1 and i not in self._idle}
         known = Formulas({})
         for place in sorted(
-            [i for i in (*self._axes.values(), *self._lengths) if i in varying],
+            [i for i in (*self._places_of.values(), *self._lengths) if i in varying],
             key=lambda i: varying[i],
         ):
             if known.of(varying[place]) is None:
@@ -155,7 +155,7 @@ class Family:
                 return
             self.formulas[place] = formula
         self.bases = list(dict.fromkeys([b for f in self.formulas.values() for b in f.bases]))
-        for axis, place in self._axes.items():
+        for axis, place in self._places_of.items():
             formula = self.formulas.get(place)
             alone = formula is not None and formula.factor == 1 and not formula.bases
             if alone and len(formula.names) == 1:  # type: ignore[union-attr]
@@ -173,7 +173,7 @@ class Family:
         """The family with one more member, which the formulas do not explain: others may."""
         found = object.__new__(Family)
         found.members = [*self.members, numbers]
-        found._axes, found._scalars = self._axes, self._scalars
+        found._places_of, found._scalars = self._places_of, self._scalars
         found._lengths, found._idle = self._lengths, set()
         found._line_up()
         return found
@@ -193,9 +193,15 @@ class Family:
         """How large a size can be, where it is the length of a slice."""
         return self._lengths.get(self.names[name])
 
-    def lengthened(self, numbers: list[int], lengths: Sequence[int]) -> dict[str, int] | None:
-        """The named sizes of a graph with other lengths; None if these are not of this family."""
+    def lengthened(
+        self, numbers: list[int], lengths: Sequence[int], shapes: Mapping[int, tuple[int, ...]]
+    ) -> dict[str, int] | None:
+        """The named sizes of a graph at other lengths, and other shapes of inputs by their places.
+
+        None if these are not of this family.
+        """
         told = dict(zip(self._lengths, lengths, strict=True))
+        told |= {p: shapes[i][axis] for (i, axis), p in self._places_of.items() if i in shapes}
         sizes = {n: told.get(place, numbers[place]) for n, place in self.names.items()}
         for place, n in told.items():
             formula = self.formulas.get(place)

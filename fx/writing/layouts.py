@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -77,14 +79,14 @@ def repeats(array: Any) -> bool:
     return bool(array.nbytes > spans + array.itemsize)
 
 
-def layout(family: Family, path: Any) -> Any:
-    """An array that lies in memory as a member does."""
+def layout(family: Family, path: Any, tells: Callable[[Any], Any] = attrgetter("shape")) -> Any:
+    """An array that lies in memory as a member does; ``tells`` what of it is made use of."""
     found = followed(family.shape, family.strides, path)
     if live and modes.stage is not None:
         for member in family.alive():
             if type(member) is Named:  # another call may find one there that lies otherwise
                 steps_of(member)
-        modes.stage.was_told(found.shape)
+        modes.stage.was_told(tells(found))
     return found
 
 

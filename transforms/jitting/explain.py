@@ -11,7 +11,7 @@ import numpy as np
 from fx.slotted import slotted
 from fx.spec import TensorSpec
 from fx.transforms._arguments import name_of
-from fx.transforms.jitting.program import Argument, Program, Segment, Told, lengths_of
+from fx.transforms.jitting.program import Argument, Program, Segment, Told, lengths_of, number_of
 
 _SETTINGS = (
     "the limits", "no_grad", "inference_mode", "the device of this thread", "autocast",
@@ -309,7 +309,7 @@ def _same_kind(jitted: Any, last: Program, signature: Any) -> str:
     for predicate in last.predicates:
         if last.table.is_drawn(predicate.host.place):
             continue
-        numbers = [signature.numbers[k] if o == "argument" else o[k] for o, k, _ in last.numbers]
+        numbers = [number_of(signature, o, k) for o, k, _ in last.numbers]
         if not predicate.holds(numbers, values):
             now = predicate.answer_for(numbers, values)
             return (
@@ -317,7 +317,7 @@ def _same_kind(jitted: Any, last: Program, signature: Any) -> str:
                 f"before, {_shown(now)} now"
             )
     for owner, key, kind in last.numbers:
-        now = signature.numbers[key] if owner == "argument" else owner[key]
+        now = number_of(signature, owner, key)
         if type(now) is not kind:
             return f"the number {key!r} was a {kind.__name__} before, and is {_shown(now)} now"
     if last.table.draws:

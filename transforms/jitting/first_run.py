@@ -78,7 +78,12 @@ class Stages:
         ):
             given: list[Any] = []
             # type(n) would say what stands for a number; who asks gets the number, for this one
-            typed = bool(signature.numbers) and asks_types(jitted.function)
+            tells = bool(signature.numbers or program.axes)
+            typed = tells and asks_types(jitted.function)
+            if recording.outer is not None or typed:
+                program.axes = ()
+            if program.axes:
+                recording.varies(program.axes, signature.tensors)
             for kind, place in signature.parts:
                 if kind == "tensor":
                     x = signature.tensors[place]

@@ -8,7 +8,7 @@ that it is planned for what it is used for. The class of a size depends on that 
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -98,7 +98,7 @@ class _Form:
         if family is None or sizes is None:
             return None
         found = self.at(family, graph, sizes, donated, [v.array for v in constants_of(graph)])
-        if found is not None and written.lengths:
+        if found is not None:
             found.others = partial(self._lengthened, family, graph, written.numbers, donated)
         return found
 
@@ -120,10 +120,10 @@ class _Form:
 
     def _lengthened(
         self, family: Family, graph: Graph, numbers: list[int], donated: Sequence[int],
-        lengths: Sequence[int], constants: Sequence[Any],
+        lengths: Sequence[int], shapes: Mapping[int, tuple[int, ...]], constants: Sequence[Any],
     ) -> Executable | None:  # fmt: skip
-        """What runs the graph that the same function is with other lengths of slices."""
-        sizes = family.lengthened(numbers, lengths)
+        """What runs the graph that the same function is at other lengths and sizes."""
+        sizes = family.lengthened(numbers, lengths, shapes)
         if sizes is None:
             return None
         try:
