@@ -136,6 +136,11 @@ def own_value(x: Any) -> Any:
     return x
 
 
+def settled(*numbers: Any) -> Any:
+    """What numbers are in the call that is staged, which the program then is for alone."""
+    return [x.known(own_value) if type(x) is StagedNumber else x for x in numbers]
+
+
 @slotted(frozen=True)
 class Length:
     """How long an axis, or a slice of it, is: a part of shapes, and so of the program.

@@ -24,10 +24,12 @@ _AROUND = frozenset(
 _NAMES = {
     "fx.nn.functional.activation": ("_along",),
     "fx.nn.functional.attention": ("scaled_dot_product_attention", "_long", "_few"),
+    "fx.ops.indexing.positions": ("positioned",),  # whose assumptions tell the sizes
     "fx.ops.indexing.views": ("_steps",),  # which tells the sizes that it cuts
     "fx.ops.pointwise.activations": ("softmax", "log_softmax"),
     "fx.nn.functional.linear": ("linear",),
     "fx.nn.functional.normalization": ("layer_norm",),
+    "fx.ops.making.patterns": ("_part_in_steps", "_triangle"),
     "fx.ops.methods.torch_shapes": ("_reshaped",),
     "fx.ops.products.linear": ("_product",),
     "fx.ops.reductions.cumulative": ("_accumulate",),
@@ -35,20 +37,26 @@ _NAMES = {
     "fx.ops.reductions.statistics": ("mean_of", "_mean", "_spread"),
     "fx.ops.shapes.manipulation": ("exchanged", "flatten", "reshape"),
     "fx.ops.shapes.splitting": ("_told", "chunk", "split"),
-    "fx.prims.linear": ("swap_last",),
+    "fx.prims.families": ("binary.<locals>.vjp", "unbroadcast"),
+    "fx.prims.linear": ("_dy.<locals>.pullback", "_matmul_vjp", "_rows", "swap_last"),
     "fx.prims.norms": ("_variance.<locals>.<listcomp>", "centred_and_variance.<locals>.<listcomp>"),
+    "fx.prims.reduction": ("_sum_vjp",),
     "fx.tensor": ("Tensor.ndim",),
+    "fx.transforms.reverse": ("_scalar",),
     "fx.writing.records": ("Family.__init__",),  # of which layouts tell
     "fx.writing.written": ("_look_through",),  # of what it keeps, each reader is asked
 }
 _KNOWN = frozenset((module, name) for module, names in _NAMES.items() for name in names)
-_MAKERS = frozenset(
+_MAKERS = frozenset(  # ask for a number to make it one of a shape, or the end of a range by ones
     (
-        ("fx.ops.axes", "integer"),
+        ("fx.ops.axes", "sizes"),
+        ("fx.ops.given", "sizes"),
+        ("fx.ops.making.creation", "_shape"),
         ("fx.ops.making.ranges", "arange"),
         ("fx.torch._creation", "arange"),
     )
-)  # ask for a number to make it one of a shape
+)
+_ASKING = frozenset(("becomes_length", "assume", "known", "__index__", "__int__", "integer"))
 
 
 def reader() -> str:
@@ -67,9 +75,7 @@ def makes_shape() -> bool:
     frame: Any = sys._getframe(1)
     while is_internal(frame.f_code.co_filename):
         if frame.f_code.co_name not in _ASKING:
-            return (frame.f_globals.get("__name__"), frame.f_code.co_qualname) in _MAKERS
+            name = frame.f_code.co_qualname.partition(".<locals>")[0]
+            return (frame.f_globals.get("__name__"), name) in _MAKERS
         frame = frame.f_back
     return False
-
-
-_ASKING = frozenset(("becomes_length", "assume", "known", "__index__", "__int__"))

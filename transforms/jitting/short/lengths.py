@@ -356,7 +356,7 @@ class OfLengths:
         lengths, shapes = key[:count], dict(zip(self.places, key[count:], strict=True))
         sizes = self._staged.sizes_at(lengths, shapes)
         constants = None if sizes is None else self._constants.at(sizes)
-        if constants is None:
+        if constants is None or not all(map(_alike_in_kind, self.own, lengths)):
             return None
         cut = [n for n, is_cut in zip(lengths, self._cut, strict=True) if is_cut]
         inputs = {self._inputs[at]: shape for at, shape in shapes.items() if at in self._inputs}
