@@ -161,6 +161,11 @@ class Family:
             if alone and len(formula.names) == 1:  # type: ignore[union-attr]
                 self.axes[axis] = formula.names[0]  # type: ignore[union-attr]
 
+    @staticmethod
+    def is_scalar(value: Value) -> bool:
+        """Whether a constant is a number that may vary."""
+        return _is_scalar(value)
+
     def plain(self) -> list[int]:
         """The numbers that do not vary, and the factors and constants of those that do."""
         rest = [

@@ -22,6 +22,7 @@ import numpy as np
 
 from fx import limits
 from fx.graph.family import Family, Numbered
+from fx.graph.fitting import Fitting
 from fx.graph.ir import Graph, Value, constant_value
 from fx.graph.key import constants_of
 from fx.graph.size_formulas import Formula, formula_of
@@ -126,9 +127,11 @@ class Staged:
     """Programs as they were staged, as one family: their sizes, and what depends on those."""
 
     def __init__(self, family: Family, program: Program, graph: Graph, numbers: list[int]) -> None:
-        self._family, self._graph, self._numbers = family, graph, numbers
+        self._family, self._numbers = family, numbers
         sources = program.sources.values()
         self._inputs = {s.number: i for i, s in enumerate(sources) if type(s) is Argument}
+        self._own = {name: numbers[place] for name, place in family.names.items()}
+        self._fitting = Fitting(family, graph)
 
     @staticmethod
     def of(kin: Kin) -> Staged | None:
@@ -162,22 +165,12 @@ class Staged:
         found = self._checked(sizes)
         if sizes is None or found is None:
             return None
-        try:
-            graph = self._family.at(self._graph, sizes)
-        except ValueError:
-            return None
-        return found if all(map(_alike_in_kind, _sizes(self._graph), _sizes(graph))) else None
+        return found if self._fitting.holds(sizes, self._own) else None
 
     def _checked(self, sizes: Any) -> tuple[int, ...] | None:
         if not sizes or min(sizes.values()) < 2:
             return None
         return tuple(sizes.values())
-
-
-def _sizes(graph: Graph) -> list[int]:
-    """The sizes of all axes of what a graph is of."""
-    values = [*graph.inputs, *[v for node in graph.nodes for v in node.outs]]
-    return [n for v in values for n in v.spec.shape]
 
 
 def _alike_in_kind(n: int, m: int) -> bool:

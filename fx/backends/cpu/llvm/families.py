@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
-from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 from weakref import ref
@@ -17,6 +16,7 @@ from weakref import ref
 from fx import limits
 from fx.backends.cpu.llvm import stored
 from fx.graph.family import Family, Numbered
+from fx.graph.fitting import Fitting
 from fx.graph.ir import Graph
 from fx.graph.key import constants_of, graph_key
 from fx.graph.size_formulas import bases_of, primes_for
@@ -99,7 +99,7 @@ class _Form:
             return None
         found = self.at(family, graph, sizes, donated, [v.array for v in constants_of(graph)])
         if found is not None:
-            found.others = partial(self._lengthened, family, graph, written.numbers, donated)
+            found.others = _Others(self, family, graph, written.numbers, donated).at
         return found
 
     def at(
@@ -117,20 +117,6 @@ class _Form:
             self._programs[kind] = _program(family, graph, dict(zip(sizes, classes)), donated)
         program = self._programs[kind]
         return None if program is None else program.at(sizes, constants, family.axes)
-
-    def _lengthened(
-        self, family: Family, graph: Graph, numbers: list[int], donated: Sequence[int],
-        lengths: Sequence[int], shapes: Mapping[int, tuple[int, ...]], constants: Sequence[Any],
-    ) -> Executable | None:  # fmt: skip
-        """What runs the graph that the same function is at other lengths and sizes."""
-        sizes = family.lengthened(numbers, lengths, shapes)
-        if sizes is None:
-            return None
-        try:
-            family.at(graph, sizes)  # no graph is at hand that says whether it takes these
-        except ValueError:
-            return None
-        return self.at(family, graph, sizes, donated, constants)
 
     def _family_of(self, written: Numbered) -> Family | None:
         """The family that explains all numbers of a graph, if need be a new or a wider one."""
@@ -156,6 +142,32 @@ class _Form:
         """A family that is new; programs of those that are no more are forgotten."""
         self._programs = {k: p for k, p in self._programs.items() if k[0] in self._families}
         return family
+
+
+class _Others:
+    """What runs the graph that a function is at other lengths of slices and other sizes."""
+
+    def __init__(
+        self, form: _Form, family: Family, graph: Graph, numbers: list[int], donated: Sequence[int]
+    ) -> None:
+        self._form, self._family, self._graph = form, family, graph
+        self._numbers, self._donated = numbers, donated
+        self._fitting: Fitting | None = None
+
+    def at(
+        self, lengths: Sequence[int], shapes: Mapping[int, tuple[int, ...]],
+        constants: Sequence[Any],
+    ) -> Executable | None:  # fmt: skip
+        """The executable at some lengths, and shapes of inputs by their places; or None."""
+        sizes = self._family.lengthened(self._numbers, lengths, shapes)
+        if sizes is None:
+            return None
+        if self._fitting is None:
+            self._fitting = Fitting(self._family, self._graph)
+        own = {name: self._numbers[place] for name, place in self._family.names.items()}
+        if not self._fitting.holds(sizes, own):  # no graph is at hand that says it
+            return None
+        return self._form.at(self._family, self._graph, sizes, self._donated, constants)
 
 
 def _middle(size_class: int, most: int | None) -> int:
