@@ -80,7 +80,7 @@ class Stages:
             # type(n) would say what stands for a number; who asks gets the number, for this one
             tells = bool(signature.numbers or program.axes)
             typed = tells and asks_types(jitted.function)
-            if recording.outer is not None or typed:
+            if recording.outer is not None or typed or signature.key in jitted.plain:
                 program.axes = ()
             if program.axes:
                 recording.varies(program.axes, signature.tensors)
@@ -142,6 +142,9 @@ class Stages:
                             else GiveUp("", lasting=False)
                         )
             except Exception as error:
+                if recording.ended is None and recording.varying:
+                    jitted.plain.add(signature.key)  # what stands for a size may be why
+                    raise Again from None
                 if recording.ended is None:
                     recording.fail_before()
                 if recording.ended is None or recording.ended.__cause__ is error:

@@ -55,7 +55,7 @@ class Kin:
         self.asked = lengths_of(members[-1])
 
 
-def kin_of(jitted: Any, program: Program, whole: Graph) -> Kin | None:
+def kin_of(jitted: Any, program: Program, signature: Any, whole: Graph) -> Kin | None:
     """The programs with which one serves all lengths or sizes; None where there are too few."""
     slices = [p for p in lengths_of(program) if not is_of_sizes(program, p.host)]
     whole.cache["whole"] = True
@@ -73,6 +73,8 @@ def kin_of(jitted: Any, program: Program, whole: Graph) -> Kin | None:
         return None
     told = _told(program)
     others = [p for p in others if _told(p) == told and _are_one(p, program)]
+    where = jitted.function, signature.objects  # a number of Python's that differs is no size
+    others = [p for p in others if p.guards is not None and p.guards.hold(*where)]
     by_axes: dict[Any, dict[Any, Program]] = {}
     for p in others:
         lengths = tuple([q.answer for q in lengths_of(p)])

@@ -112,7 +112,7 @@ def make_plan(jitted: Any, program: Program, signature: Any) -> Any:
     program.graphs.append(whole)
     kin = None
     if program.axes or lengths_of(program):
-        kin = lazily("short.lengths").kin_of(jitted, program, whole)
+        kin = lazily("short.lengths").kin_of(jitted, program, signature, whole)
     executable = executable_of(whole, tuple(donated), optimized=True)
     if not getattr(executable, "native", False):  # Python runs in between: nothing may be lent
         donated = []
