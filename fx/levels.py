@@ -96,6 +96,12 @@ class Tracer(Tensor):
     def device(self) -> Any:
         return self.value.device
 
+    @property
+    def size(self) -> Any:
+        """The number of elements, which a script may call for sizes; see ``Tensor.size``."""
+        found = None if modes.stage is None else modes.stage.called(self)
+        return Tensor.size.fget(self) if found is None else found  # type: ignore[attr-defined]
+
     def concrete(self) -> Tensor:
         """The tensor of the level below."""
         return self.value

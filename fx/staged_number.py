@@ -136,15 +136,20 @@ def own_value(x: Any) -> Any:
     return x
 
 
+def settled(*numbers: Any) -> Any:
+    """What numbers are in the call that is staged, which the program then is for alone."""
+    return [x.known(own_value) if type(x) is StagedNumber else x for x in numbers]
+
+
 @slotted(frozen=True)
 class Length:
-    """How long a slice of an axis is: a part of shapes, and so of the program.
+    """How long an axis, or a slice of it, is: a part of shapes, and so of the program.
 
     Attributes:
-        size: of the axis.
+        size: of the axis that is cut; None of one that is made.
     """
 
-    size: int
+    size: int | None = None
 
     def __call__(self, now: Any) -> int:
         return now.known(self) if type(now) is StagedNumber else int(now)  # type: ignore[no-any-return]

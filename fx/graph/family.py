@@ -115,7 +115,7 @@ class Family:
 
     def __init__(self, first: Numbered, second: Numbered) -> None:
         self.members = [first.numbers, second.numbers]
-        self._axes, self._scalars = first.axes, first.scalars
+        self._places_of, self._scalars = first.axes, first.scalars
         self._lengths = first.lengths if first.lengths.keys() == second.lengths.keys() else {}
         self._idle: set[int] = set()
         self._line_up()
@@ -158,7 +158,7 @@ class Family:
         varying = {i: c for i, c in enumerate(columns) if len({*c}) > 1 and i not in self._idle}
         known, columns_named = Formulas({}), set()
         for place in sorted(
-            [i for i in (*self._axes.values(), *self._lengths) if i in varying],
+            [i for i in (*self._places_of.values(), *self._lengths) if i in varying],
             key=lambda i: (i not in parts, varying[i]),
         ):
             if known.of(varying[place]) is None and varying[place] not in columns_named:
@@ -170,7 +170,7 @@ class Family:
                     self.names = {}
                     return False
                 columns_named.add(varying[place])
-                told = [self._named(numbers) for numbers in self.members]
+                told = [self.named(numbers) for numbers in self.members]
                 known = Formulas({n: tuple([t[n] for t in told]) for n in self.names})
         known.look_for_bases([c for i, c in varying.items() if i not in self._scalars])
         for place, column in varying.items():
@@ -182,7 +182,7 @@ class Family:
                 return False
             self.formulas[place] = formula
         self.bases = list(dict.fromkeys([b for f in self.formulas.values() for b in f.bases]))
-        for axis, place in self._axes.items():
+        for axis, place in self._places_of.items():
             formula = self.formulas.get(place)
             alone = formula is not None and formula.factor == 1 and not formula.bases
             if alone and len(formula.names) == 1:  # type: ignore[union-attr]
@@ -192,12 +192,17 @@ class Family:
                     self.axes[axis] = f"{m}*{name} + {r}" if r else f"{m}*{name}"
         return True
 
-    def _named(self, numbers: Sequence[int]) -> dict[str, int]:
+    def named(self, numbers: Sequence[int]) -> dict[str, int]:
         """The named sizes of a graph, if it is of the family."""
         found = {n: numbers[place] for n, place in self.names.items()}
         for name, (m, _) in self.parts.items():
             found[name] //= m
         return found
+
+    @staticmethod
+    def is_scalar(value: Value) -> bool:
+        """Whether a constant is a number that may vary."""
+        return _is_scalar(value)
 
     def plain(self) -> list[int]:
         """The numbers that do not vary, and the factors and constants of those that do."""
@@ -222,7 +227,7 @@ class Family:
     def _of(self, members: list[list[int]]) -> Family:
         found = object.__new__(Family)
         found.members = members
-        found._axes, found._scalars = self._axes, self._scalars
+        found._places_of, found._scalars = self._places_of, self._scalars
         found._lengths, found._idle = self._lengths, set()
         found._line_up()
         return found
@@ -231,7 +236,7 @@ class Family:
         """The named sizes of a graph of this form; None if another of its numbers differs."""
         if not self.names:
             return None
-        sizes = self._named(numbers)
+        sizes = self.named(numbers)
         found = np.array(numbers, np.int64)
         if (found[self._same] != self._plain[self._same]).any():
             return None
@@ -242,10 +247,16 @@ class Family:
         """How large a size can be, where it is the length of a slice."""
         return self._lengths.get(self.names[name])
 
-    def lengthened(self, numbers: list[int], lengths: Sequence[int]) -> dict[str, int] | None:
-        """The named sizes of a graph with other lengths; None if these are not of this family."""
+    def lengthened(
+        self, numbers: list[int], lengths: Sequence[int], shapes: Mapping[int, tuple[int, ...]]
+    ) -> dict[str, int] | None:
+        """The named sizes of a graph at other lengths, and other shapes of inputs by their places.
+
+        None if these are not of this family.
+        """
         told = dict(zip(self._lengths, lengths, strict=True))
-        sizes = self._named([told.get(i, n) for i, n in enumerate(numbers)])
+        told |= {p: shapes[i][axis] for (i, axis), p in self._places_of.items() if i in shapes}
+        sizes = self.named([told.get(i, n) for i, n in enumerate(numbers)])
         for place, n in told.items():
             formula = self.formulas.get(place)
             if place not in self._idle and n != (

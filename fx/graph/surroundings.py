@@ -46,10 +46,12 @@ class Surroundings:
         if self.outer is not None:
             self.outer.blurs(cell)
 
-    def tells(self, shape: Any) -> None:
-        """Somebody is told the shape of a tracer."""
-        if self.outer is not None:
-            self.outer.tells(shape)
+    def tells(self, shape: Any, own: bool = False) -> Any:
+        """Somebody asks for the shape of a tracer, of this stage if ``own``: what they are told."""
+        return shape if self.outer is None else self.outer.tells(shape)
+
+    def called(self, x: Any) -> Any:
+        """What ``x.size`` is for who calls it at once; None where it is the number of elements."""
 
     def was_told(self, shape: Any) -> None:
         """Somebody was told a shape otherwise, or at another time."""

@@ -15,6 +15,7 @@ from fx.errors import WriteError
 from fx.ops.making.creation import filled
 from fx.ops.operands import argument
 from fx.random.stateful import drawn, integers
+from fx.staged_number import settled
 from fx.tensor import Tensor
 from fx.torch._functions import into
 from fx.writing import host
@@ -162,6 +163,8 @@ def arange(
             out, "arange", "start, end, step", arange, start, end, step, dtype=dtype, device=device
         )  # type: ignore[no-any-return]
     start, end = (0, start) if end is None else (start, end)
+    if type(step) is not int or step != 1:
+        start, end, step = settled(start, end, step)
     if (end - start) * step < 0:
         raise ValueError(f"arange: {end} is not reached from {start} in steps of {step}")
     if dtype is not None and np.dtype(dtype).kind in "iu":  # the numbers are cut to integers first

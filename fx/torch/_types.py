@@ -10,6 +10,7 @@ from fx import dtypes, seen, tree
 from fx.frames import is_internal
 from fx.ops.methods.torch_attributes import constructed
 from fx.seen import TORCH, Size, TorchDType
+from fx.staged_number import StagedNumber
 from fx.tensor import Size as Count
 from fx.tensor import Tensor
 from fx.writing.who import imports_face, writes
@@ -96,6 +97,12 @@ class _Sizes(dict[tuple[int, ...], Size]):
 _sizes = _Sizes()
 
 
+def _size_of(shape: tuple[Any, ...]) -> Size:
+    """The sizes of what is staged, of which some may stand for any."""
+    staged = any(type(n) is StagedNumber for n in shape)
+    return Size(shape) if staged else _sizes[shape]
+
+
 def _decided(name: str, plain: property) -> property:
     """The property of tensors that gives modules which import ``fx.torch`` PyTorch's objects."""
     get: Any = plain.fget
@@ -103,7 +110,7 @@ def _decided(name: str, plain: property) -> property:
     def shape(self: Any) -> Any:
         space = _getframe(1).f_globals
         if space is _latest or (id(space) not in _own and _sees(_getframe(1))):
-            return _sizes[self._a.shape if type(self) is Tensor else get(self)]
+            return _sizes[self._a.shape] if type(self) is Tensor else _size_of(get(self))
         return get(self)
 
     def dtype(self: Any) -> Any:

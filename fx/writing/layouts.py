@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +17,7 @@ from fx.ops.indexing.positions import has_tensor
 from fx.primitive import Primitive
 from fx.prims.compare import stop_gradient
 from fx.prims.complex import conj, part
-from fx.prims.shape import broadcast_to
+from fx.prims.shape import broadcast_to, reshape
 from fx.tape import GradTracer
 from fx.tensor import Tensor
 
@@ -77,14 +79,21 @@ def repeats(array: Any) -> bool:
     return bool(array.nbytes > spans + array.itemsize)
 
 
-def layout(family: Family, path: Any) -> Any:
-    """An array that lies in memory as a member does."""
+_shape = attrgetter("shape")
+
+
+def _nothing(at: Any) -> Any:
+    """Of what lies in order, which every reshape keeps, whatever its sizes are."""
+
+
+def layout(family: Family, path: Any, tells: Callable[[Any], Any] = _shape) -> Any:
+    """An array that lies in memory as a member does; ``tells`` what of it is made use of."""
     found = followed(family.shape, family.strides, path)
     if live and modes.stage is not None:
         for member in family.alive():
             if type(member) is Named:  # another call may find one there that lies otherwise
                 steps_of(member)
-        modes.stage.was_told(found.shape)
+        modes.stage.was_told(tells(found))
     return found
 
 
@@ -172,7 +181,8 @@ def lies_as_told(family: Family, array: Any) -> bool:
 
 def gives_view(family: Family, path: Any) -> bool:
     """Whether a reshape at the end of a path moves no elements."""
-    before = layout(family, path[:-1])
+    plain = family.strides is None and all(primitive is reshape for primitive, _ in path[:-1])
+    before = layout(family, path[:-1], _nothing if plain else _shape)
     if before.size <= 1:  # NumPy gives a number, not a view, for one element
         return True
     return shares(before, on_array(*path[-1][:1], before, path[-1][1]))

@@ -30,7 +30,7 @@ from fx.ops.methods.own import stride as stride_of
 from fx.ops.operands import same_view
 from fx.ops.products.matrices import _diagonal_array
 from fx.ops.shapes.padding import _lying, _windows_array
-from fx.prims.shape import reshape
+from fx.prims.shape import reshape, transpose
 from fx.state import Cell
 from fx.tape import CELL, Leaf
 from fx.tensor import Tensor, new_tensor
@@ -214,7 +214,14 @@ def is_contiguous(self: Any, memory_format: Any = None) -> bool:
     held = self.read() if self.written else self
     if type(held) is Tensor and lies_as_told(family, held._a):
         return held._a.flags.c_contiguous  # type: ignore[no-any-return]
-    return bool(layout(family, record.path).flags.c_contiguous)
+    if any(primitive is not transpose for primitive, _ in record.path) or family.strides:
+        return bool(layout(family, record.path).flags.c_contiguous)
+    return bool(layout(family, record.path, _in_turn).flags.c_contiguous)
+
+
+def _in_turn(at: Any) -> Any:
+    """What there is to tell of a layout that is one of whole axes: sizes above one are alike."""
+    return at.flags.c_contiguous, tuple([min(n, 2) for n in at.shape])
 
 
 def _is_in_order(array: Any) -> bool:

@@ -105,7 +105,7 @@ class Written(Held):
     def shape(self) -> Any:
         shape = self._view.shape
         if live and modes.stage is not None:
-            modes.stage.tells(shape)
+            modes.stage.tells(shape)  # in full: it need not be of a node
         return shape
 
     @property

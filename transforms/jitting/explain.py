@@ -11,7 +11,8 @@ import numpy as np
 from fx.slotted import slotted
 from fx.spec import TensorSpec
 from fx.transforms._arguments import name_of
-from fx.transforms.jitting.program import Argument, Program, Segment, Told, lengths_of
+from fx.transforms.jitting.program import Argument, Program, Segment, Told, lengths_of, number_of
+from fx.transforms.jitting.recording.sizes import is_of_sizes
 
 _SETTINGS = (
     "the limits", "no_grad", "inference_mode", "the device of this thread", "autocast",
@@ -151,7 +152,7 @@ def explain(jitted: Any) -> Explanation:
 def _entry(jitted: Any, program: Program) -> Entry:
     open_ = [] if program.lengths is None else lengths_of(program)  # to its short way
     assumes = [f"{p.line}: {_shown(p.answer)}" for p in program.predicates if p not in open_]
-    assumes += [f"{p.line}: a slice of any length, {len(program.lengths)} so far" for p in open_]
+    assumes += [f"{p.line}: {_open(program, p)}, {len(program.lengths)} so far" for p in open_]
     return Entry(
         _arguments(jitted, program.key),
         program.reason,
@@ -165,6 +166,11 @@ def _entry(jitted: Any, program: Program) -> Entry:
         sizes=tuple(dict.fromkeys(_sizes(jitted, program))),
         kernels=tuple(dict.fromkeys(_kernels(program))),
     )
+
+
+def _open(program: Program, length: Any) -> str:
+    """What is not assumed of a length."""
+    return "any size" if is_of_sizes(program, length.host) else "a slice of any length"
 
 
 def _kernels(program: Program) -> Iterator[str]:
@@ -309,7 +315,7 @@ def _same_kind(jitted: Any, last: Program, signature: Any) -> str:
     for predicate in last.predicates:
         if last.table.is_drawn(predicate.host.place):
             continue
-        numbers = [signature.numbers[k] if o == "argument" else o[k] for o, k, _ in last.numbers]
+        numbers = [number_of(signature, o, k) for o, k, _ in last.numbers]
         if not predicate.holds(numbers, values):
             now = predicate.answer_for(numbers, values)
             return (
@@ -317,7 +323,7 @@ def _same_kind(jitted: Any, last: Program, signature: Any) -> str:
                 f"before, {_shown(now)} now"
             )
     for owner, key, kind in last.numbers:
-        now = signature.numbers[key] if owner == "argument" else owner[key]
+        now = number_of(signature, owner, key)
         if type(now) is not kind:
             return f"the number {key!r} was a {kind.__name__} before, and is {_shown(now)} now"
     if last.table.draws:

@@ -79,7 +79,12 @@ class Stages:
         ):
             given: list[Any] = []
             # type(n) would say what stands for a number; who asks gets the number, for this one
-            typed = bool(signature.numbers) and asks_types(jitted.function)
+            tells = bool(signature.numbers or program.axes)
+            typed = tells and asks_types(jitted.function)
+            if recording.outer is not None or typed or signature.key in jitted.plain:
+                program.axes = ()
+            if program.axes:
+                recording.varies(program.axes, signature.tensors)
             for kind, place in signature.parts:
                 if kind == "tensor":
                     x = signature.tensors[place]
@@ -140,6 +145,9 @@ class Stages:
             except Exception as error:
                 if is_of_handler(error):
                     raise
+                if recording.ended is None and recording.varying:
+                    jitted.plain.add(signature.key)  # what stands for a size may be why
+                    raise Again from None
                 if recording.ended is None:
                     recording.fail_before()
                 if recording.ended is None or recording.ended.__cause__ is error:

@@ -62,6 +62,7 @@ class Jitted(StaticArguments, Programs):
         self.made = 0  # programs so far
         self.unsettled: dict[Any, set[str]] = {}  # what the function changed of what it reads
         self.plans: tuple[Any, ...] = ()  # the short ways of programs
+        self.plain: set[Any] = set()  # kinds of arguments for which sizes are told as they are
         self.writes = Writes()  # the arguments that it writes into
         self.said: set[str] = set()  # why calls ran uncompiled that had a program
         self.rebinds = False  # whether a program of it gives cells other values
@@ -250,7 +251,7 @@ class Jitted(StaticArguments, Programs):
         """Forget every program, and what runs uncompiled."""
         self.plans = ()
         lazily("shared").forget(self)
-        for kept in (self.programs, self.eager, self.unsettled):
+        for kept in (self.programs, self.eager, self.unsettled, self.plain):
             kept.clear()
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:

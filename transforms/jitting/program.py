@@ -22,6 +22,18 @@ from fx.transforms.jitting.guards.code import same
 from fx.transforms.jitting.handled import was_sent
 from fx.transforms.jitting.recording.host import ERRORS, Host, Table, answer
 
+ARGUMENT, SIZE = "argument", "size"  # owners of numbers: what was passed, and how large it is
+
+
+def number_of(signature: Any, owner: Any, key: Any) -> Any:
+    """A Python number of a call, by its owner and key in ``Program.numbers``."""
+    if owner is ARGUMENT:
+        return signature.numbers[key]
+    if owner is SIZE:
+        place, axis = key
+        return signature.tensors[place].shape[axis]
+    return owner[key]
+
 
 class Enclosed:
     """Owner of a number that a variable of an enclosing function holds; read as a dict is."""
@@ -252,7 +264,8 @@ class Program:
 
     Attributes:
         sources: where each input comes from.
-        numbers: where Python numbers come from: an argument's place, or a dict and its key.
+        numbers: where Python numbers come from: an argument's place, an axis of one, or a dict and
+            its key.
         table: what is computed of them.
         predicates: what is assumed of them.
         gathered: for each leaf whose earlier gradient matters, whether there was one.
@@ -261,7 +274,9 @@ class Program:
         written: weak references to the cells that it writes into as a script does.
         layouts: how the inputs lie of which it asked that (``steps_of`` in ``fx/writing``).
         shapes: the hash of those that somebody was told, in order, since the first length of a
-            slice was asked for (``short/lengths.py``).
+            slice was asked for, or where ``axes`` vary (``short/lengths.py``).
+        kind: the key without sizes.
+        axes: of the arguments that are tensors, by their places, of which others have other sizes.
     """
 
     name: str
@@ -277,6 +292,8 @@ class Program:
     line: str = ""
     segments: int = 0
     random: bool = False
+    kind: Any = None
+    axes: tuple[tuple[int, int], ...] = ()
     varied: bool = False  # whether another is for arguments of other sizes
     outward: bool = False  # whether it changes Python's state, or draws from it
     written: list[Any] = field(default_factory=list)
@@ -300,7 +317,7 @@ class Program:
 
 
 def lengths_of(program: Program) -> list[Predicate]:
-    """What is assumed of how long slices are."""
+    """What is assumed of how long axes and slices are."""
     return [p for p in program.predicates if type(p.ask) is Length]
 
 

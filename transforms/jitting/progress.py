@@ -38,6 +38,7 @@ from fx.transforms.jitting.program import (
     Told,
     concrete,
     lazily,
+    number_of,
 )
 from fx.transforms.jitting.recording.drawn import Drawn
 from fx.transforms.jitting.recording.host import ERRORS, Host, array_of
@@ -137,7 +138,7 @@ class Call(Stages):
         if time < len(self.moments) and index < len(self.moments[time]):
             return self.moments[time][index]
         owner, key, _ = self.program.numbers[index]
-        return self.signature.numbers[key] if owner == "argument" else owner[key]
+        return number_of(self.signature, owner, key)
 
     def compute(self, host: Host) -> Any:
         """What the program computes of numbers."""

@@ -28,6 +28,7 @@ from fx.transforms.jitting.program import (
     Held,
     Program,
     lazily,
+    number_of,
 )
 from fx.transforms.jitting.signature import Identity, Signature
 from fx.writing.layouts import steps_of
@@ -80,6 +81,8 @@ class Programs:
         others = [key for key in self.programs if key != signature.key]
         alike = bool(known) or any(key[0] == signature.key[0] for key in others)
         program.varied = alike and self.sizes_vary
+        if program.varied:
+            program.kind, program.axes = signature.sizes_among(self.programs)
         program.reason = lazily("explain").reason_of(self, known[-1] if known else None, signature)
         program.guards = lazily("guards.guards").watch(
             self.function, signature.objects, args, self.touched
@@ -137,7 +140,7 @@ class Programs:
         if program.predicates or program.numbers or program.table.draws:
             numbers = []
             for owner, key, kind in program.numbers:
-                now = signature.numbers[key] if owner == "argument" else owner[key]
+                now = number_of(signature, owner, key)
                 if type(now.now if type(now) is StagedNumber else now) is not kind:
                     return False
                 numbers.append(now)

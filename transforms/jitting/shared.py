@@ -96,7 +96,7 @@ def _is_free(program: Program) -> bool:
     if program.random or program.table.draws:
         return False
     finish = segment.finish
-    if finish.numbers or any(owner != "argument" for owner, _, _ in program.numbers):
+    if finish.numbers or any(type(owner) is not str for owner, _, _ in program.numbers):
         return False
     if any(leaf.value is None and not isinstance(leaf.held, _PLAIN) for leaf in finish.leaves):
         return False

@@ -159,6 +159,32 @@ class Signature:
         )
         self.key = (*kinds, *settings, config.default_dtype(), config.default_device())
 
+    def sizes_among(self, keys: Any) -> tuple[Any, tuple[tuple[int, int], ...]]:
+        """The key without sizes, and the axes of tensors of which others of ``keys`` have others.
+
+        The axes are given with the place of the tensor.
+        """
+        places = [i + 2 for i, (kind, _) in enumerate(self.parts) if kind == "tensor"]
+        mine, found = _without_sizes(self.key, places), {}
+        for key in keys:
+            if key is self.key or len(key) != len(self.key) or key[0] != self.treedef:
+                continue
+            if key != self.key and _without_sizes(key, places) == mine:
+                for place, i in enumerate(places):
+                    pairs = zip(self.key[i][0], key[i][0], strict=True)
+                    found.update({(place, a): None for a, (n, m) in enumerate(pairs) if n != m})
+        return mine, tuple(sorted(found))
+
+
+def _without_sizes(key: Any, places: list[int]) -> Any:
+    """A key with the number of axes in the place of each shape; None of another form."""
+    found = list(key)
+    for i in places:
+        if type(key[i]) is not tuple or type(key[i][0]) is not tuple:
+            return None
+        found[i] = (len(key[i][0]), *key[i][1:])
+    return tuple(found)
+
 
 def holds_state(x: Any) -> bool:
     """Whether an argument is passed as the object that it is, because it holds cells."""

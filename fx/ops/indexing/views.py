@@ -122,7 +122,7 @@ class _Plan(NamedTuple):
     flips: tuple[int, ...]
     kept: tuple[int, ...]  # the shape after these
     shape: tuple[int, ...] | None  # with the axes of the Nones
-    asked: tuple[int, ...]  # the sizes of the axes of which not all is meant
+    asked: tuple[int, ...]  # the sizes of the axes of which an index means other parts at others
 
 
 def _plan(shape: tuple[int, ...], index: Index) -> _Plan:
@@ -149,8 +149,9 @@ def _plan(shape: tuple[int, ...], index: Index) -> _Plan:
         elif type(e) is slice:
             count = n = shape[axis]
             if e != FULL:
-                asked.append(n)
                 a, b, s, count = bounds(e, n)
+                if not (count and _fits(e, n)):
+                    asked.append(n)
                 if s < 0:
                     a, b, s = a + (count - 1) * s, a + 1, -s
                     if count > 1:
@@ -163,7 +164,6 @@ def _plan(shape: tuple[int, ...], index: Index) -> _Plan:
             axis += 1
         else:
             i, n = e, shape[axis]
-            asked.append(n)
             if i < 0:
                 i += n
             if not 0 <= i < n:
@@ -181,6 +181,12 @@ def _plan(shape: tuple[int, ...], index: Index) -> _Plan:
         (*out, *shape[axis:]) if None in entries else None,
         tuple(asked),
     )
+
+
+def _fits(e: slice, n: int) -> bool:
+    """Whether a slice is not cut at the ends of an axis, so that it is a sum of the size."""
+    ends = [k for k in (e.start, e.stop) if k is not None]
+    return e.step in (None, 1) and all(type(k) is int and -n <= k <= n for k in ends)
 
 
 def _steps(x: Tensor, *, index: Index) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import accumulate, pairwise
 from typing import Any
 
+from fx.config import modes
 from fx.errors import ShapeError
 from fx.ops.axes import integer, normal_axis, sizes
 from fx.ops.indexing.positions import Within
@@ -49,7 +50,7 @@ def split(x: Any, split_size: Any, axis: int = 0, *, dim: int | None = None) -> 
     """
     x = viewed("split", x)
     at = normal_axis("split", axis if dim is None else dim, x._shape)
-    n = x._shape[at]
+    n = _told(x, at)
     if isinstance(split_size, (tuple, list)):
         sections = sizes((split_size,), "split")
         if sum(sections) != n or min(sections, default=0) < 0:
@@ -63,9 +64,17 @@ def split(x: Any, split_size: Any, axis: int = 0, *, dim: int | None = None) -> 
     return _equal(x, at, size) if n else (same_view(x),)
 
 
+def _told(x: Tensor, axis: int) -> int:
+    """The size of the one axis on which the pieces depend."""
+    n: int = x._shape[axis]
+    if modes.stage is not None:
+        modes.stage.was_told((n,))
+    return n
+
+
 def _equal(x: Tensor, axis: int, size: int) -> tuple[Tensor, ...]:
     """Pieces of one size, the last of which may be smaller."""
-    n = x._shape[axis]
+    n = _told(x, axis)
     return pieces(x, axis, [(a, min(a + size, n)) for a in range(0, n, size)])
 
 
@@ -82,7 +91,7 @@ def chunk(x: Any, chunks: int, axis: int = 0, *, dim: int | None = None) -> tupl
     chunks = integer("chunk", "chunks", chunks)
     if chunks < 1:
         raise ShapeError(f"chunk: the number of chunks must be positive, got {chunks}")
-    n = x._shape[at]
+    n = _told(x, at)
     if not n:
         return tuple([same_view(x)] * chunks)
     return _equal(x, at, -(-n // chunks))

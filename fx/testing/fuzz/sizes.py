@@ -1,5 +1,8 @@
 """Functions called at one size after another: programs for any size against eager calls.
 
+Once three sizes were staged, a new one is not: what Python was told of the first, a branch, a loop,
+a bound, must not be in what later ones get.
+
 A graph grows at one size, as in ``graphs.py``, of what models do along axes that vary: products,
 masks, rows of tables, attention, norms. It is called at that size, at the next ones, which one
 program is to serve, and at the borders of classes of sizes; or its derivatives are.
@@ -79,18 +82,41 @@ WINDOWS = (  # of planes (n, 1, 6), and (6, 1, n)
     "fx.stack([{0}[: {0}.shape[0] // 2 * 2 : 2], {0}[1::2]], axis=1)",
     "{0}.at[::2].set(1.0)", "{0} * fx.linspace(0, 1, {0}.shape[-1])",
 )  # fmt: skip
+ASKS = (  # what Python makes of a size, or decides by one
+    "{0} * 2 if {0}.shape[0] > {k} else {0}", "{0} * ({0}.shape[-1] == {k})",
+    "sum([{0}[i] * i for i in range(min({0}.shape[0], {k}))], {0}[0])", "{0} / {0}.shape[0]",
+    "{0}[: {0}.shape[0] // 2]", "{0}[{0}.shape[0] // 3 :]", "{0} * len({0})", "{0}[:{k}]",
+    "{0}[-{k}:]", "{0}[{k}:]", "{0}[..., :{k}] * 1", "{0}[::{k}]", "{0}[1:-1]", "{0}[{k}:-{k}]",
+    "{0} * {0}[::{k}].shape[0]", "{0} * ({0}.shape[0] % {k} + 1)", "{0} * -(-{0}.shape[-1] // {k})",
+    "{0} * min({0}.shape[0], {k})", "{0} / {0}.shape[-1] ** 0.5", "{0} * 0.9 ** {0}.shape[0]",
+    "{0} * (2.5 * {0}.shape[0])", "{0} * [1, 2, 3][{0}.shape[0] % 3]", "{0} * len(str({0}.shape))",
+    "{0} * {{{k}: 3}}.get({0}.shape[-1], 2)", "{0} * ({0}.size > {k} * {k})",
+    "{0} * min({0}.size(0), {k})", "{0}.reshape({0}.shape[0], -1)",
+    "{0}.reshape(-1, {0}.shape[-1])",
+    "{0}.view(1, *{0}.shape)", "{0}.reshape({0}.size // 2, 2)", "fx.arange({0}.shape[0], {k} + 9)",
+    "fx.arange(0, {0}.shape[0], {k})", "fx.zeros(({0}.shape[0], {k}))",
+    "fx.ones({0}.shape[0] % {k} + 1) * fx.mean({0})", "fx.zeros((max({k} - {0}.shape[0], 0) + 1,))",
+    "fx.concat(fx.split({0}, {k}, 0)[::-1], 0)", "fx.concat(fx.chunk({0}, {k}, 0)[::-1], 0)",
+    "fx.squeeze({0}[{k} - 1 :], 0) if {0}.shape[0] == {k} else {0}", "fx.squeeze({0}[{k}:])",
+    "{0} * fx.ones((4, 130))[:, : {0}.shape[-1]].sum()", "fx.tril(fx.ones((130, 130)))"
+    "[: {0}.shape[0], : {0}.shape[0]] * fx.mean({0})", "fx.broadcast_to({0}, (2, *{0}.shape))",
+    "fx.ones((130, 6))[: {0}.shape[0] + 1] * fx.mean({0})", "{0} * type({0}.shape[0])({k})",
+    "fx.ones((130, 6))[{0}.shape[0] - 1] * fx.mean({0})", "{0} if {0}.shape != ({k}, 6) else -{0}",
+)  # fmt: skip
 KINDS = (
     graphs.SMOOTH, graphs.PAIRS, graphs.SUMS, MODELS, MODELS, MODELS, ENDS, ENDS, WINDOWS, WINDOWS,
-    graphs.MOVES,
+    graphs.MOVES, ASKS, ASKS, ASKS,
 )  # fmt: skip
 
 
 def make(rng: random.Random) -> Program:
     """A graph of up to ten operations on one or two inputs."""
     sizes = [rng.choice(BEGIN)]
-    sizes += [sizes[0] + rng.choice((1, 2)), sizes[0] + 3]
-    sizes += rng.sample(BORDERS, rng.choice((1, 2, 3)))
-    grow = _Growth(rng, sizes[0])
+    sizes += [sizes[0] + rng.choice((1, 2)), sizes[0] + 3, sizes[0] + rng.choice((4, 5))]
+    sizes += [*rng.sample(BORDERS, rng.choice((1, 2, 3))), rng.randrange(2, 140)]
+    if rng.random() < 0.3:
+        rng.shuffle(sizes)
+    grow = _Growth(rng, sizes[0] if sizes[0] in BEGIN else BEGIN[0])
     while len(grow.inputs) < rng.choice((1, 2)):
         grow.added()
     for _ in range(rng.randrange(1, 10)):
@@ -144,6 +170,9 @@ class _Growth(Growth):
         first = rng.choice(names[-4:])
         kind = rng.choice(KINDS)
         text = rng.choice(kind)
+        if kind is ASKS:
+            text = text.replace("{k}", str(rng.choice((2, 3, 4, 6, 7, 9, 12, 20))))
+            text = text.replace("{{", "{").replace("}}", "}")
         args = (first, rng.choice(names)) if "{1}" in text else (first,)
         op = Op(self.names.new(), text, args)
         if self._try(op) is None:

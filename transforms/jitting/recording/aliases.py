@@ -170,10 +170,16 @@ def _order(x: Any, family: Any, path: Any) -> tuple[int, ...]:
     elif not path or any(has_positions(params) for _, params in path) or _is_staged(path):
         return ()
     else:
-        at = layout(family, path)
+        at = layout(family, path, _turned)
     order = tuple(sorted(range(at.ndim), key=lambda axis: -at.strides[axis]))
     in_order = at.transpose(order).flags.c_contiguous
     return order if in_order and not at.flags.c_contiguous else ()
+
+
+def _turned(at: Any) -> Any:
+    """In which order axes lie: what results are, no number depends on that."""
+    order = sorted(range(at.ndim), key=lambda axis: -at.strides[axis])
+    return tuple(order), at.flags.c_contiguous
 
 
 def _outside(root: Any, recording: Any, given: Any, results: Any) -> Any:
@@ -203,6 +209,7 @@ def _is_staged(path: Any) -> bool:
 
 def _check_apart(recording: Any, family: Any, path: Any, others: Sequence[Any]) -> None:
     """Give up if a view of what is not returned shares elements with others."""
+    recording.was_told(family.shape)
     shared = any(map(_is_staged, (path, *others)))
     saved = modes.stage, modes.views
     modes.stage, modes.views = None, False

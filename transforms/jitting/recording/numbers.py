@@ -29,24 +29,23 @@ from fx.staged_number import (
 )
 from fx.tensor import Tensor
 from fx.transforms.jitting.program import (
+    ARGUMENT,
     Counted,
     Effect,
     Enclosed,
     GiveUp,
     Predicate,
-    Program,
 )
 from fx.transforms.jitting.recording.host import ERRORS, Fits, itself, kind_of, may_change
-from fx.transforms.jitting.recording.indifferent import is_indifferent
+from fx.transforms.jitting.recording.sizes import SizeRecording
 
 _TIMES = (datetime.date, datetime.time, datetime.timedelta)
 _VALUES = (itself, own_value, float, complex)  # questions that tell numbers apart
 
 
-class NumberRecording:
+class NumberRecording(SizeRecording):
     """The part of a recording that knows Python numbers."""
 
-    program: Program
     call: Any
     path: list[Any]
     depth: int
@@ -59,7 +58,6 @@ class NumberRecording:
     last_draw: int | None
     counters: set[int]
     told: dict[Any, Any]
-    measured = False  # whether the length of a slice was asked for
 
     if TYPE_CHECKING:
 
@@ -76,7 +74,7 @@ class NumberRecording:
 
     def number_argument(self, place: int, now: Any) -> StagedNumber:
         """What stands for a Python number among the arguments."""
-        return self._number(("argument", place), now)
+        return self._number((ARGUMENT, place), now)
 
     def counter(self, held: Any, key: Any, now: Any) -> StagedNumber:
         """What stands for a number that the function counts, in a dict or a closure's cell."""
@@ -183,6 +181,8 @@ class NumberRecording:
         """Ask about a number, and let the program serve only calls with the same answer."""
         if self.counters and (ask in _VALUES or ask in (int, index)):
             self._may_tell(number)
+        if ask in (int, index) and self.becomes_length(number):
+            ask = Length()
         if self.program.table.items_of(number.host.place):
             return self._ask_number(number, ask)
         if self.program.table.is_drawn(number.host.place):
@@ -207,15 +207,6 @@ class NumberRecording:
             known = self.expects
         if not any(p.host.place == host.place and p.ask == ask for p in known):
             known.append(Predicate(host, ask, found, user_line()))
-
-    def tells(self, shape: Any) -> None:
-        """Note what shapes somebody is told, which may be lengths that vary."""
-        if self.measured and not is_indifferent():
-            self.program.shapes = hash((self.program.shapes, shape))
-
-    def was_told(self, shape: Any) -> None:
-        """Note what somebody was told otherwise, or at another time."""
-        self.program.shapes = hash((self.program.shapes, shape))
 
     # draws ---------------------------------------------------------------------------------------
 

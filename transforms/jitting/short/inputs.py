@@ -11,7 +11,7 @@ from fx.devices import backend
 from fx.graph.ir import Value
 from fx.modes import Defaults
 from fx.transforms.jitting.handled import was_sent
-from fx.transforms.jitting.program import Argument, Enclosed, Program
+from fx.transforms.jitting.program import SIZE, Argument, Enclosed, Program
 from fx.transforms.jitting.recording.host import ERRORS, Fits
 from fx.transforms.jitting.remembered import weakly
 from fx.transforms.jitting.signature import holds_state
@@ -61,11 +61,15 @@ def settings(code: Code, program: Program) -> None:
         code.require("not now['lanes'] and now['turn'] is None")
 
 
-def arguments(code: Code, jitted: Any, program: Program, signature: Any, refused: set[int]) -> None:
+def arguments(
+    code: Code, jitted: Any, program: Program, signature: Any, refused: set[int],
+    varies: Sequence[int] = (),
+) -> None:  # fmt: skip
     """Check the arguments; the arrays of tensors become ``x0``, ``x1`` …
 
     ``refused`` are the tensors whose arrays the code that runs refuses itself if they are not of
-    the CPU: these are not asked, which takes time.
+    the CPU: these are not asked, which takes time. Of the shapes of ``varies`` the number of axes
+    is checked alone.
     """
     treedef, parts = signature.treedef, signature.parts
     plain = tree.flatten_in_order((tuple([0] * len(parts)), {}))[1]
@@ -88,7 +92,8 @@ def arguments(code: Code, jitted: Any, program: Program, signature: Any, refused
             code.require(f"type(l{i}) is Tensor and l{i}._node is None")
             code.add(f"x{place} = l{i}._a")
             dtype = code.name("dtype", spec.dtype)
-            code.require(f"x{place}.dtype is {dtype} and x{place}.shape == {spec.shape!r}")
+            shape = f"shape == {spec.shape!r}" if place not in varies else f"ndim == {spec.ndim}"
+            code.require(f"x{place}.dtype is {dtype} and x{place}.{shape}")
             if spec.device != "cpu" or place not in refused:
                 _of_device(code, f"x{place}", spec)
             if place in asked:
@@ -136,6 +141,8 @@ def fetch_numbers(
     for i, (owner, key, kind) in enumerate(program.numbers):
         if owner == "argument":
             code.add(f"n{i} = a{key}")
+        elif owner is SIZE:
+            code.add(f"n{i} = x{key[0]}.shape[{key[1]}]")
         elif type(owner) is Enclosed:
             code.add(f"n{i} = {code.name('cell', owner.cell)}.cell_contents")
             code.require(f"type(n{i}) is {code.name('kind', kind)}")

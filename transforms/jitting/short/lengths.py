@@ -1,16 +1,16 @@
-"""Lengths: one short way for all lengths of the slices that a function takes by a number.
+"""Lengths: one short way for all sizes of arguments, and all lengths of the slices by a number.
 
-``cache[:, :pos]`` has a shape that depends on ``pos``, and so has what is computed of it. A
-function is staged for the first lengths that come; each is a program. From the third on, if they
-are one but for those lengths, the short way of the newest serves all: native code for any size is
-told the lengths of a call.
+``cache[:, :pos]`` has a shape that depends on ``pos``, and an argument one of its own; so has what
+is computed of them. A function is staged for the first that come; each is a program. From the third
+on, if they are one but for those numbers, the short way of the newest serves all: native code for
+any size is told the numbers of a call.
 
-Nothing is left to chance by that. A length is asked for by slices alone, and goes into shapes
-(``fx/ops/indexing/positions.py``); whoever is told such a shape outside of fx is noted, and three
-programs that were told different ones are three programs. What the code is at other lengths is
-found as for arguments of other sizes (``fx/graph/family.py``): every number in three graphs, and
+Nothing is left to chance by that. Whoever is told a shape is noted (``recording/sizes.py``), and
+three programs that were told different ones are three programs. What the code is at other lengths
+is found as for arguments of other sizes (``fx/graph/family.py``): every number in three graphs, and
 every constant, is a product of the lengths, and each operation, given others, gives the shapes that
-those say.
+those say. That is asked of the graphs as they were staged too, since passes leave out what would
+fail, or be of another form, at other sizes.
 """
 
 from __future__ import annotations
@@ -21,41 +21,193 @@ from typing import Any
 import numpy as np
 
 from fx import limits
-from fx.graph.family import Numbered
-from fx.graph.ir import Graph
+from fx.graph.family import Family, Numbered
+from fx.graph.fitting import Fitting
+from fx.graph.ir import Graph, Value, constant_value
 from fx.graph.key import constants_of
 from fx.graph.size_formulas import Formula, formula_of
 from fx.staged_number import Length
+from fx.tensor import new_tensor
 from fx.transforms.jitting.guards.code import same, same_array
-from fx.transforms.jitting.program import Anew, Leaf, Predicate, Program, lengths_of
+from fx.transforms.jitting.program import (
+    Anew,
+    Argument,
+    Leaf,
+    Program,
+    lengths_of,
+)
+from fx.transforms.jitting.recording.sizes import is_of_sizes
 
 _SEEN = 2  # other programs that are the same
 
 
-def tell(graph: Graph, program: Program) -> None:
-    """Let the compiler know which lengths a graph depends on."""
-    graph.cache["lengths"] = [(p.answer, p.ask.size) for p in lengths_of(program)]  # type: ignore[attr-defined]
+class Kin:
+    """A program and those that are one with it but for sizes, or for lengths of slices.
+
+    Attributes:
+        members: the program is the last.
+        asked: what is assumed of lengths, and is not.
+        places: of the arguments that are tensors of which the sizes vary.
+    """
+
+    def __init__(self, members: list[Program], places: list[int]) -> None:
+        self.members, self.places = members, places
+        self.asked = lengths_of(members[-1])
 
 
-def serves_all(jitted: Any, program: Program, executable: Any) -> OfLengths | None:
-    """What the short way of a program leaves open; None where it is for its own lengths."""
-    lengths = lengths_of(program)
-    if not lengths or getattr(executable, "others", None) is None:
+def kin_of(jitted: Any, program: Program, signature: Any, whole: Graph) -> Kin | None:
+    """The programs with which one serves all lengths or sizes; None where there are too few."""
+    slices = [p for p in lengths_of(program) if not is_of_sizes(program, p.host)]
+    whole.cache["whole"] = True
+    if slices:
+        whole.cache["lengths"] = [(p.answer, p.ask.size) for p in slices]
+        whole.cache["open"] = True
+        known = jitted.programs.get(program.key, ())
+    elif program.axes:
+        known = [p for of in list(jitted.programs.values()) for p in of if p.kind == program.kind]
+    else:
         return None
-    others = [p for p in jitted.programs.get(program.key, ()) if p is not program]
+    others = [p for p in known if p is not program and p.root is not None]
+    others = [p for p in others if p.shapes == program.shapes]
+    if len(others) < _SEEN:
+        return None
     told = _told(program)
-    alike = [p for p in others if p.root is not None and _told(p) == told]
-    members = {tuple([p.answer for p in lengths_of(found)]): found for found in (*alike, program)}
-    if len(members) <= _SEEN or not all(_are_one(p, program) for p in alike):
+    others = [p for p in others if _told(p) == told and _are_one(p, program)]
+    where = jitted.function, signature.objects  # a number of Python's that differs is no size
+    others = [p for p in others if p.guards is not None and p.guards.hold(*where)]
+    by_axes: dict[Any, dict[Any, Program]] = {}
+    for p in others:
+        lengths = tuple([q.answer for q in lengths_of(p)])
+        by_axes.setdefault(_differing(p, program), {})[lengths, _shapes(p)] = p
+    by_axes = {a: of for a, of in by_axes.items() if bool(a) is not bool(slices)}
+    axes = max(by_axes, key=lambda a: len(by_axes[a]), default=())
+    alike = list(by_axes.get(axes, {}).values())
+    own = tuple([q.answer for q in lengths_of(program)]), _shapes(program)
+    alike = [p for p in alike if (tuple([q.answer for q in lengths_of(p)]), _shapes(p)) != own]
+    if len(alike) < _SEEN:
         return None
-    constants = Constants.of(members)
-    found = None if constants is None else OfLengths(executable, lengths, constants)
+    whole.cache["open"] = True
+    return Kin([*alike, program], sorted({place for place, _ in axes}))
+
+
+def _shapes(program: Program) -> tuple[tuple[int, ...], ...]:
+    """The shapes of the arguments that are tensors and are used."""
+    found = {s.number: v.spec.shape for v, s in program.sources.items() if type(s) is Argument}
+    return tuple([found[i] for i in sorted(found)])
+
+
+def _differing(one: Program, other: Program) -> tuple[tuple[int, int], ...]:
+    """The axes of arguments, with the places of those, of which two programs have other sizes."""
+    mine = {s.number: v.spec.shape for v, s in one.sources.items() if type(s) is Argument}
+    found = []
+    for v, s in other.sources.items():
+        if type(s) is Argument:
+            pairs = enumerate(zip(mine[s.number], v.spec.shape, strict=True))
+            found += [(s.number, axis) for axis, (n, m) in pairs if n != m]
+    return tuple(sorted(found))
+
+
+def serves_all(kin: Kin | None, executable: Any) -> OfLengths | None:
+    """What the short way of a program leaves open; None where it is for its own lengths."""
+    if kin is None or getattr(executable, "others", None) is None:
+        return None
+    staged = Staged.of(kin)
+    if staged is None:
+        return None
+    members = {}
+    for p in kin.members:
+        sizes = staged.sizes_of(p)
+        if sizes is None:
+            return None
+        members[sizes] = p
+    constants = None if len(members) <= _SEEN else Constants.of(members)
+    found = None if constants is None else OfLengths(executable, kin, staged, constants)
     return found if found is not None and found.other(found.own) is not None else None
+
+
+class Staged:
+    """Programs as they were staged, as one family: their sizes, and what depends on those."""
+
+    def __init__(self, family: Family, program: Program, graph: Graph, numbers: list[int]) -> None:
+        self._family, self._numbers = family, numbers
+        sources = program.sources.values()
+        self._inputs = {s.number: i for i, s in enumerate(sources) if type(s) is Argument}
+        self._own = {name: numbers[place] for name, place in family.names.items()}
+        self._fitting = Fitting(family, graph)
+
+    @staticmethod
+    def of(kin: Kin) -> Staged | None:
+        """None where something varies that no formula explains, or more than one size does."""
+        written = [_staged(p) for p in kin.members]
+        forms = {tuple(w.lines) for w, _ in written}
+        if len(forms) > 1 or not all(w.stable for w, _ in written):
+            return None
+        family = Family(written[0][0], written[1][0])
+        for w, _ in written[2:]:
+            if family.sizes_of(w.numbers) is None:
+                family = family.widened(w.numbers)
+        if any(family.sizes_of(w.numbers) is None for w, _ in written):
+            return None
+        if kin.places and len(family.names) > 1:
+            return None  # three programs do not tell how a number depends on two
+        last, graph = written[-1]
+        return Staged(family, kin.members[-1], graph, last.numbers)
+
+    def sizes_of(self, program: Program) -> tuple[int, ...] | None:
+        """The sizes that vary, of a member; None where one is too small to be as others are."""
+        sizes = self._family.sizes_of(_staged(program)[0].numbers)
+        return self._checked(sizes)
+
+    def sizes_at(
+        self, lengths: Sequence[int], shapes: dict[int, tuple[int, ...]]
+    ) -> tuple[int, ...] | None:
+        """Those of other lengths, and other shapes of arguments; None where they are not one."""
+        inputs = {self._inputs[place]: shape for place, shape in shapes.items()}
+        sizes = self._family.lengthened(self._numbers, lengths, inputs)
+        found = self._checked(sizes)
+        if sizes is None or found is None:
+            return None
+        return found if self._fitting.holds(sizes, self._own) else None
+
+    def _checked(self, sizes: Any) -> tuple[int, ...] | None:
+        if not sizes or min(sizes.values()) < 2:
+            return None
+        return tuple(sizes.values())
+
+
+def _alike_in_kind(n: int, m: int) -> bool:
+    """Whether a size is the same, or as other sizes are: what is one or none goes another way."""
+    return n == m or m > 1
+
+
+class _AsStaged(Numbered):
+    """Writes a graph of which no pass has seen what holds one number everywhere."""
+
+    def constant(self, value: Value) -> str:
+        """The number and how many axes, where one number is repeated."""
+        array = value.array
+        if array.ndim and array.size and array.tobytes() == array.flat[0].tobytes() * array.size:
+            value = constant_value(new_tensor(np.broadcast_to(array.flat[0], array.shape)))
+        return super().constant(value)
+
+
+def _staged(program: Program) -> tuple[Numbered, Graph]:
+    """A program as it was staged, with every length that it was asked for, and its numbers."""
+    segment: Any = program.root
+    found = segment.graph.cache.get("staged")
+    if found is None:
+        finish = segment.finish
+        values = [leaf.value for leaf in finish.leaves if leaf.value is not None]
+        values += [v for _, v in finish.rebinds] + [v for _, v in finish.grads if v is not None]
+        graph = Graph(list(program.sources), segment.nodes, values, program.name)
+        graph.cache["lengths"] = [(p.answer, p.ask.size) for p in lengths_of(program)]
+        found = segment.graph.cache["staged"] = _AsStaged(graph), graph
+    return found  # type: ignore[no-any-return]
 
 
 def _whole(program: Program) -> Any:
     """The graph of the short way of a program; None where there is none."""
-    return next((g for g in program.graphs if g.cache.get("lengths")), None)
+    return next((g for g in program.graphs if g.cache.get("whole")), None)
 
 
 def _form(graph: Graph) -> Any:
@@ -74,6 +226,7 @@ def _told(program: Program) -> Any:
     whole = _whole(program)
     if program.lies or whole is None:
         return object()
+    varies = {place for place, _ in program.axes}
     numbers = [
         (owner if type(owner) is str else id(getattr(owner, "cell", owner)), key, kind)
         for owner, key, kind in program.numbers
@@ -84,7 +237,7 @@ def _told(program: Program) -> Any:
         program.shapes,
         list(program.table.known),
         numbers,
-        [(type(s), v.spec, program.layouts.get(v, ...)) for v, s in program.sources.items()],
+        [_input(program, v, s, varies) for v, s in program.sources.items()],
         [had for _, had in program.gathered],
         finish.treedef,
         [(id(cell()), value.spec) for cell, value in finish.rebinds],
@@ -93,6 +246,13 @@ def _told(program: Program) -> Any:
         [(len(store.values), store.part) for store in finish.stores],
         len(finish.leaves),
     )  # fmt: skip
+
+
+def _input(program: Program, value: Any, source: Any, varies: set[int]) -> Any:
+    """An input without sizes that vary."""
+    place = source.number if type(source) is Argument else None
+    spec = (len(value.spec.shape), value.spec.dtype) if place in varies else value.spec
+    return type(source), place, spec, program.layouts.get(value, ...)
 
 
 def _are_one(one: Program, other: Program) -> bool:
@@ -164,19 +324,38 @@ class Constants:
 class OfLengths:
     """What a short way leaves open: lengths, and what the code and its constants are at each.
 
+    What it is asked by is a key: the lengths, and the shapes of the arguments whose sizes vary.
+
     Attributes:
         asked: what is assumed of the lengths, and is not.
-        own: the lengths of the program.
+        places: of the arguments whose shapes follow the lengths in a key.
+        own: the key of the program.
     """
 
-    def __init__(self, executable: Any, asked: list[Predicate], constants: Constants) -> None:
-        self._others, self._constants = executable.others, constants
-        self.asked, self.own = asked, tuple([p.answer for p in asked])
+    def __init__(self, executable: Any, kin: Kin, staged: Staged, constants: Constants) -> None:
+        self._others, self._staged, self._constants = executable.others, staged, constants
+        program = kin.members[-1]
+        self._inputs = {
+            source.number: i
+            for i, v in enumerate(_whole(program).inputs)
+            if type(source := program.sources.get(v)) is Argument
+        }
+        self._cut = [not is_of_sizes(program, p.host) for p in kin.asked]
+        shapes = {s.number: v.spec.shape for v, s in program.sources.items() if type(s) is Argument}
+        self.asked, self.places = kin.asked, kin.places
+        self.own = (*[p.answer for p in kin.asked], *[shapes[place] for place in kin.places])
 
-    def other(self, lengths: tuple[int, ...]) -> Any:
-        """What runs at some lengths; None where that has to be staged."""
-        constants = self._constants.at(lengths)
-        return None if constants is None else self._others(lengths, constants)
+    def other(self, key: tuple[Any, ...]) -> Any:
+        """What runs at a key; None where that has to be staged."""
+        count = len(self.asked)
+        lengths, shapes = key[:count], dict(zip(self.places, key[count:], strict=True))
+        sizes = self._staged.sizes_at(lengths, shapes)
+        constants = None if sizes is None else self._constants.at(sizes)
+        if constants is None or not all(map(_alike_in_kind, self.own, lengths)):
+            return None
+        cut = [n for n, is_cut in zip(lengths, self._cut, strict=True) if is_cut]
+        inputs = {self._inputs[at]: shape for at, shape in shapes.items() if at in self._inputs}
+        return self._others(cut, inputs, constants)
 
 
 class ByLength:

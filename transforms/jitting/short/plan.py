@@ -109,14 +109,15 @@ def make_plan(jitted: Any, program: Program, signature: Any) -> Any:
     donated += range(len(inputs), len(inputs) + len(lent))
     whole = Graph([*inputs, *lent], graph.nodes, graph.outputs, program.name)
     whole.cache["dynamic"] = jitted.sizes_vary
-    if lengths_of(program):
-        lazily("short.lengths").tell(whole, program)
     program.graphs.append(whole)
+    kin = None
+    if program.axes or lengths_of(program):
+        kin = lazily("short.lengths").kin_of(jitted, program, signature, whole)
     executable = executable_of(whole, tuple(donated), optimized=True)
     if not getattr(executable, "native", False):  # Python runs in between: nothing may be lent
         donated = []
         executable = executable_of(whole, (), optimized=True)
-    return _write(jitted, program, signature, whole, sources, executable, set(donated))
+    return _write(jitted, program, signature, whole, sources, executable, set(donated), kin)
 
 
 class GivenNow(NamedTuple):
@@ -141,7 +142,7 @@ def _elsewhere(
     graph.cache["dynamic"] = jitted.sizes_vary
     program.graphs.append(graph)
     executable = executable_of(graph, (), optimized=True)
-    return _write(jitted, program, signature, graph, sources, executable, set(), step_of)
+    return _write(jitted, program, signature, graph, sources, executable, set(), apart=step_of)
 
 
 def _graph_of(program: Program) -> tuple[Graph, dict[Value, Any]]:
@@ -169,6 +170,7 @@ def _write(
     sources: dict[Value, Any],
     executable: Any,
     donated: set[int],
+    kin: Any = None,
     apart: Any = None,
 ) -> Any:
     from fx.backends.cpu.llvm.commit import stepper
@@ -184,9 +186,16 @@ def _write(
     settings(code, program)
     if apart is not None:
         code.require(f"now['joined'] == {modes.joined!r}")
+    lengths = None if kin is None else lazily("short.lengths").serves_all(kin, executable)
+    varies = () if lengths is None else lengths.places
     read = {s.number for v in graph.inputs if type(s := sources.get(v)) is Argument}
     arguments(
-        code, jitted, program, signature, read if getattr(executable, "native", False) else set()
+        code,
+        jitted,
+        program,
+        signature,
+        read if getattr(executable, "native", False) else set(),
+        varies,
     )
     if program.guards is not None:
         code.names["F"] = jitted.function
@@ -201,9 +210,6 @@ def _write(
             code.require(f"{lying}(program, {given}(({''.join(tensors)}), O))")
     counted = {v: s for v in graph.inputs if type(s := sources.get(v)) is Counted}
     before, after = numbers_among(program)
-    lengths = None
-    if lengths_of(program):
-        lengths = lazily("short.lengths").serves_all(jitted, program, executable)
     fetched = fetch_numbers(
         code, program, counted, before, () if lengths is None else lengths.asked
     )
@@ -280,7 +286,12 @@ def _runs(
     found.known[lengths.own] = run
     program.lengths = found.known
     code.names.update(runs=found.known.get, more=found.more)
-    code.add(f"{name} = runs(lengths) or more(lengths)", f"if {name} is None: return {code.miss}")
+    shapes = "".join([f"x{place}.shape, " for place in lengths.places])
+    open_ = "*lengths, " if lengths.asked else ""
+    key = f"({open_}{shapes})" if lengths.places else "lengths"
+    code.add(
+        f"key = {key}", f"{name} = runs(key) or more(key)", f"if {name} is None: return {code.miss}"
+    )
 
 
 def _refused(code: Code, lines: list[str]) -> list[str]:

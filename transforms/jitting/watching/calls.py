@@ -13,10 +13,12 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 from fx.frames import is_internal
+from fx.staged_number import StagedNumber
 from fx.tensor import Tensor
 from fx.transforms.jitting.guards.code import PLAIN
 from fx.transforms.jitting.program import GiveUp
 from fx.transforms.jitting.recording.draws import holds_staged, is_pure
+from fx.transforms.jitting.recording.host import kind_of
 from fx.transforms.jitting.watching.impure import (
     DRAWN_FROM,
     GENERATORS,
@@ -134,6 +136,9 @@ class Calling(Reading):
         drawn = hosted and any(holds_staged(x) for x in args)
         if drawn and site is not None and is_pure(f):
             self.replace(frame, site, self.recording.applied, site.function)
+            return
+        if f is type and len(args) == 1 and type(args[0]) is StagedNumber and site is not None:
+            self.replace(frame, site, kind_of)
             return
         if kind is FunctionType:
             if is_internal(f.__code__.co_filename):

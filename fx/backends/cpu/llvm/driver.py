@@ -46,7 +46,7 @@ def compile_graph(
     found = _known(key, donated, graph) if scheduler is None else None
     if found is not None:
         sized = None
-        if dynamic and graph.cache.get("lengths"):  # which may be others in the next call
+        if dynamic and graph.cache.get("open"):  # its sizes may be others in the next call
             sized = _families.executable_of(graph, donated)
         elif dynamic:
             _families.found(graph, donated)

@@ -65,9 +65,9 @@ class Executable:
         schedule: the steps, as text.
         memory: the memory plan, as text.
         axes: ``(input, axis)`` of sizes that the code is told when it runs, and their names.
-        others: ``others(lengths, constants)``: the executable of the same function with slices of
-            other lengths and what its constants are then, or None; where the graph was told of
-            lengths that it depends on.
+        others: ``others(lengths, shapes, constants)``: the executable of the same function with
+            slices of other lengths, inputs of other shapes, by their places, and what its constants
+            are then, or None; where code for any size runs.
     """
 
     def __init__(

@@ -8,8 +8,7 @@ that it is planned for what it is used for. The class of a size depends on that 
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 from weakref import ref
@@ -17,6 +16,7 @@ from weakref import ref
 from fx import limits
 from fx.backends.cpu.llvm import stored
 from fx.graph.family import Family, Numbered
+from fx.graph.fitting import Fitting
 from fx.graph.ir import Graph
 from fx.graph.key import constants_of, graph_key
 from fx.graph.size_formulas import bases_of, primes_for
@@ -98,8 +98,8 @@ class _Form:
         if family is None or sizes is None:
             return None
         found = self.at(family, graph, sizes, donated, [v.array for v in constants_of(graph)])
-        if found is not None and written.lengths:
-            found.others = partial(self._lengthened, family, graph, written.numbers, donated)
+        if found is not None:
+            found.others = _Others(self, family, graph, written.numbers, donated).at
         return found
 
     def at(
@@ -117,20 +117,6 @@ class _Form:
             self._programs[kind] = _program(family, graph, dict(zip(sizes, classes)), donated)
         program = self._programs[kind]
         return None if program is None else program.at(sizes, constants, family.axes)
-
-    def _lengthened(
-        self, family: Family, graph: Graph, numbers: list[int], donated: Sequence[int],
-        lengths: Sequence[int], constants: Sequence[Any],
-    ) -> Executable | None:  # fmt: skip
-        """What runs the graph that the same function is with other lengths of slices."""
-        sizes = family.lengthened(numbers, lengths)
-        if sizes is None:
-            return None
-        try:
-            family.at(graph, sizes)  # no graph is at hand that says whether it takes these
-        except ValueError:
-            return None
-        return self.at(family, graph, sizes, donated, constants)
 
     def _family_of(self, graph: Graph, written: Numbered) -> Family | None:
         """The family that explains all numbers of a graph, if need be a new or a wider one."""
@@ -182,6 +168,32 @@ def _explains(family: Family, graph: Graph, numbers: list[int]) -> bool:
             continue
         return True
     return False
+
+
+class _Others:
+    """What runs the graph that a function is at other lengths of slices and other sizes."""
+
+    def __init__(
+        self, form: _Form, family: Family, graph: Graph, numbers: list[int], donated: Sequence[int]
+    ) -> None:
+        self._form, self._family, self._graph = form, family, graph
+        self._numbers, self._donated = numbers, donated
+        self._fitting: Fitting | None = None
+
+    def at(
+        self, lengths: Sequence[int], shapes: Mapping[int, tuple[int, ...]],
+        constants: Sequence[Any],
+    ) -> Executable | None:  # fmt: skip
+        """The executable at some lengths, and shapes of inputs by their places; or None."""
+        sizes = self._family.lengthened(self._numbers, lengths, shapes)
+        if sizes is None:
+            return None
+        if self._fitting is None:
+            self._fitting = Fitting(self._family, self._graph)
+        own = self._family.named(self._numbers)
+        if not self._fitting.holds(sizes, own):  # no graph is at hand that says it
+            return None
+        return self._form.at(self._family, self._graph, sizes, self._donated, constants)
 
 
 def _middle(size_class: int, most: int | None) -> int:
