@@ -15,6 +15,7 @@ from math import gcd, prod
 _DEGREE = 4  # sizes in a product, at most
 _BASES = 6  # of a family
 _LEAST = 5  # a prime that tells a size from the factors of others
+_FAR = 4096  # beyond a few times the size: where no primes are found by then, there are none
 
 Base = tuple[str, int, int]  # of a size: ``factor * size + constant``
 
@@ -146,7 +147,8 @@ def bases_of(
     """
     last = [(name, 1, -1) for name in names]
     for name, (m, r) in parts.items():
-        last += [(name, m, c) for c in (r - 1, 1 - m) if c]
+        shared = [(gcd(m, c), c) for c in (r - 1, 1 - m) if c]
+        last += [(name, m // common, c // common) for common, c in shared]
     return list(dict.fromkeys([*last, *found]))
 
 
@@ -166,7 +168,7 @@ def primes_for(
         most: how large sizes can be, where that is known.
 
     Raises:
-        ValueError: if there are none up to that.
+        ValueError: if there are none up to that, or none near: two bases may have all in common.
     """
     taken: set[int] = set()
     known = [n for n in {*map(abs, plain)} if n > 1]
@@ -174,12 +176,13 @@ def primes_for(
         found = {}
         for name, n in sizes.items():
             n = max(n, _LEAST)
+            far = 4 * n + _FAR
             own = [b for b in bases if b[0] == name]
             while (told := _told(name, n, own)) is None or any(
                 r in taken or any(k % r == 0 for k in known) for r in told
             ):
                 n += 1
-                if n > ((most or {}).get(name) or n):
+                if n > min((most or {}).get(name) or n, far):
                     raise ValueError(f"no prime for {name}")
             taken.update(told)
             found[name] = n

@@ -111,6 +111,8 @@ def serves_all(kin: Kin | None, executable: Any) -> OfLengths | None:
     """What the short way of a program leaves open; None where it is for its own lengths."""
     if kin is None or getattr(executable, "others", None) is None:
         return None
+    if not all(executable.others.explain(_whole(p)) for p in kin.members):
+        return None
     staged = Staged.of(kin)
     if staged is None:
         return None
@@ -333,7 +335,7 @@ class OfLengths:
     """
 
     def __init__(self, executable: Any, kin: Kin, staged: Staged, constants: Constants) -> None:
-        self._others, self._staged, self._constants = executable.others, staged, constants
+        self._others, self._staged, self._constants = executable.others.at, staged, constants
         program = kin.members[-1]
         self._inputs = {
             source.number: i

@@ -65,9 +65,8 @@ class Executable:
         schedule: the steps, as text.
         memory: the memory plan, as text.
         axes: ``(input, axis)`` of sizes that the code is told when it runs, and their names.
-        others: ``others(lengths, shapes, constants)``: the executable of the same function with
-            slices of other lengths, inputs of other shapes, by their places, and what its constants
-            are then, or None; where code for any size runs.
+        others: where code for any size runs, what gives the executable of the same function with
+            slices of other lengths and inputs of other shapes (``families.Others``); or None.
     """
 
     def __init__(
@@ -79,7 +78,7 @@ class Executable:
         recipe = program.recipe
         self._program = program
         self.axes: dict[tuple[int, int], str] = {}
-        self.others: Callable[..., Executable | None] | None = None
+        self.others: Any = None
         self.reuse = recipe.reuse
         self.schedule = recipe.schedule
         self.memory = recipe.memory

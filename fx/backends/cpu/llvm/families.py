@@ -99,7 +99,7 @@ class _Form:
             return None
         found = self.at(family, graph, sizes, donated, [v.array for v in constants_of(graph)])
         if found is not None:
-            found.others = _Others(self, family, graph, written.numbers, donated).at
+            found.others = Others(self, family, graph, written.numbers, donated)
         return found
 
     def at(
@@ -170,7 +170,7 @@ def _explains(family: Family, graph: Graph, numbers: list[int]) -> bool:
     return False
 
 
-class _Others:
+class Others:
     """What runs the graph that a function is at other lengths of slices and other sizes."""
 
     def __init__(
@@ -179,6 +179,13 @@ class _Others:
         self._form, self._family, self._graph = form, family, graph
         self._numbers, self._donated = numbers, donated
         self._fitting: Fitting | None = None
+
+    def explain(self, graph: Graph) -> bool:
+        """Whether the formulas of this one's numbers give those of another graph of its form.
+
+        They may be of another function's graphs, and be right of this one's by chance.
+        """
+        return self._family.sizes_of(Numbered(graph).numbers) is not None
 
     def at(
         self, lengths: Sequence[int], shapes: Mapping[int, tuple[int, ...]],
