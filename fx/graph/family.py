@@ -298,7 +298,7 @@ class _Resized:
             specs = [self._spec(v.spec) for v in node.outs]
             try:
                 new = Node(node.primitive, args, params, line=node.line)
-            except FxError as error:
+            except (FxError, ArithmeticError) as error:
                 raise ValueError(str(error)) from None
             if [v.spec for v in new.outs] != specs:
                 raise ValueError(f"{node.primitive.name} gives other sizes")
