@@ -7,6 +7,7 @@ from typing import Any
 from numpy import generic, ndarray
 
 from fx.config import modes
+from fx.errors import WriteError
 from fx.ops.convert import as_tensor
 from fx.ops.indexing.putting import is_basic
 from fx.tape import CELL
@@ -41,7 +42,19 @@ def set_item(x: Any, index: Any, value: Any, alone: bool = False) -> None:
     own = type(cell) is Storage and record.leaf is None and is_plain(cell.read())
     if own and _put(record, index, value):
         return
+    if index is not ... and first_expanded(record.path) < len(record.path):
+        part = noted(lambda: x[index])  # the rest, which shows some of the same, stays
+        if not is_basic(index) or part is x or getattr(part, "_view", None) is None:
+            raise WriteError(_SHARED.format(x.spec))
+        set_item(part, ..., value)
+        return
     store(record, with_item(x.read(), index, value))
+
+
+_SHARED = (
+    "x[...] = v: {!r} shows elements several times, and what it writes has a history; write into "
+    "the tensor that it was made of"
+)
 
 
 def with_item(x: Tensor, index: Any, value: Any) -> Tensor:

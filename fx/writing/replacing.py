@@ -31,9 +31,15 @@ def replaced(path: Any, base: Any, value: Any) -> Any:
         return value
     at = first_expanded(path)
     if at < len(path):  # from there on in one step, which takes each element once
-        if conjugated(path[at:]):
+        rest, taken = path[at:], ()
+        k = next((i for i, (primitive, _) in enumerate(rest) if primitive is part), None)
+        if k is not None:  # of the same elements taken first: the other part stays
+            if conjugated(rest[:k]) and rest[k][1]["turn"]:
+                value = -value
+            rest, taken = (*rest[:k], *rest[k + 1 :]), (rest[k],)
+        elif conjugated(rest):
             value = conj(value)
-        path = (*path[:at], (Steps(path[at:]), {}))
+        path = (*path[:at], *taken, (Steps(rest), {}))
     steps = [base]
     for primitive, params in path[:-1]:
         steps.append(primitive(steps[-1], **params))

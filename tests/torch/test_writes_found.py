@@ -634,3 +634,38 @@ def test_what_conj_gives_of_numpys_memory_is_followed_at_the_first_write(view):
         """,
         first=True,
     )
+
+
+@pytest.mark.parametrize("part", ["", ".real", ".imag"])
+@pytest.mark.parametrize("index", ["[0:1]", "[0]", "[1:2, 1:]"])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_history_written_into_one_of_windows_that_overlap_leaves_the_others(part, index, first):
+    twins.agree(
+        f"""
+        w = torch.ones(1, requires_grad=True)
+        x = torch.tensor([0.25j, -0.5+0.0j, -0.5+1.75j, 1.75+0.25j])
+        x.unfold(0, 2, 1){part}{index} = -w
+        (x.real * 2 + x.imag * 3).sum().backward()
+        """,
+        first=first,
+    )
+
+
+@pytest.mark.parametrize("made", ["x.view(-1)", "x[:]", "x.reshape(-1)", "x.view(2, 2)", "x[1:3]"])
+@pytest.mark.parametrize("source", ["d", "d.view(-1)", "x0.detach()", "x0.data"])
+@pytest.mark.parametrize("gone", ["", "x0 = None", "d = None"])
+@pytest.mark.parametrize("base", ["torch.ones(4, requires_grad=True)", "torch.ones(4)", "w * 2"])
+def test_what_is_cut_of_a_detached_tensor_before_the_first_write(made, source, gone, base):
+    text = f"""
+        w = torch.tensor([0.5, 1.5, -1.0, 2.0], requires_grad=True)
+        x0 = {base}
+        d = x0.detach()
+        x = {source}
+        y = {made}
+        {gone or "pass"}
+        x.mul_(w.sum())
+        """
+    try:
+        twins.agree(text, first=True)
+    except Invalid as refused:
+        assert "fx refuses" in str(refused)
