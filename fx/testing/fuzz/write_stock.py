@@ -283,8 +283,7 @@ class Stock:
         names = []
         for t in (*self.things, *self.past):
             if t.kept and any(np.may_share_memory(t.array, h.array) for h in held):
-                names += [p for p in t.paths if p.isidentifier()]
-                names += [name for name, _ in self.lists if name in t.roots()]
+                names += [forms.rooted(p)[0] for p in t.paths]  # lists, dicts and objects whole
                 t.paths = []
         self.lists = [held for held in self.lists if held[0] not in names]
         for t in (*self.things, *self.past):
