@@ -136,6 +136,20 @@ def test_what_libraries_keep_for_themselves_is_not_seen():
         textwrap.TextWrapper.wrap = before
 
 
+@pytest.mark.parametrize("cls, name", [(fx.Tensor, "relu"), (fx.nn.ReLU, "forward")])
+def test_a_method_of_a_class_of_fx_that_is_replaced_between_calls_is_not_seen(cls, name):
+    """Derive a class of your own: its methods are compared, and those that a module replaces."""
+    layer = fx.nn.ReLU()
+    f = fx.jit(lambda x: layer(x) if name == "forward" else x.relu())
+    assert f(X).tolist() == [1.0, 2.0]
+    before = getattr(cls, name)
+    setattr(cls, name, lambda self, *x: 5.0)
+    try:
+        assert f(X).tolist() == [1.0, 2.0]
+    finally:
+        setattr(cls, name, before)
+
+
 # what happens once, or more often than one thinks -------------------------------------------------
 
 

@@ -582,3 +582,20 @@ def test_windows_that_end_one_before_the_size():
             return [v2]
 
         compare.at_sizes(f, [5, 6, 8, 17, 3], [x1], derived=False)
+
+
+def test_a_view_from_outside_keeps_its_history_where_nothing_is_recorded():
+    twins.agree("""
+    w = torch.zeros(2)
+    w[0] = 1.0
+    x0 = torch.tensor([-0.375, -1.0], requires_grad=True)
+    v3 = x0.unflatten(0, (1, 2))
+    @jit
+    def f4(p5):
+        return v3, (v3 * 1).contiguous()
+    y9, y10 = f4(v3)
+    y11, y12 = f4(y10)
+    y13, y14 = f4(y11)
+    with torch.no_grad():
+        y23, y24 = f4(y14)
+    """)

@@ -217,3 +217,32 @@ def test_results_lie_as_without_jit(name, needs):
                 if y.dtype == torch.float32:
                     torch.ravel(y)[1:2] = 7.0
     """)
+
+
+OF_A_LEAF = (
+    "x.view(1, 4)",
+    "x.T",
+    "x[0]",
+    "x.reshape(4)[1:]",
+    "x.detach()",
+    "x.unflatten(0, (1, 2))",
+)
+
+
+@pytest.mark.parametrize("view", OF_A_LEAF)
+@pytest.mark.parametrize("given", ["v", "p", "v, p", "v[:1], v", "v.detach(), v"])
+def test_a_view_from_outside_is_itself_where_nothing_is_recorded(view, given):
+    twins.agree(f"""
+        w = torch.zeros(2)
+        w[0] = 1.0
+        x = torch.tensor([[0.25, -1.125], [-1.125, -0.5]], requires_grad=True)
+        v = {view}
+        @jit
+        def f(p):
+            return {given}, w * 2
+        with torch.no_grad():
+            r, s = f(v), f(v)
+            t = f(torch.ones(2))
+        q = f(v)
+        same = [a is v for a in (*r, *s, *t, *q)]
+    """)

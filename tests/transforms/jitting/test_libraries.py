@@ -5,6 +5,7 @@ several orders. Jitted equals plain in every call; or runs uncompiled, and says 
 """
 
 import itertools
+import threading
 import warnings
 
 import numpy as np
@@ -17,11 +18,14 @@ X = fx.tensor([1.0, 2.0])
 
 PRELUDE = """
 import abc, array, collections, collections.abc, concurrent.futures, decimal, functools, gc, io
-import logging, queue, sys, threading, types, typing
+import logging, math, queue, signal, sys, threading, types, typing
 import weakref
 import attrs
 import numpy as np
+import fx.torch as torch
+import fx.nn.functional as F
 state = [1.0]
+replaced = {"math": math.floor, "fx": fx.abs, "torch": torch.relu, "F": F.gelu, "np": np.sum}
 
 @functools.lru_cache(None)
 def kept(n): return state[0] * n
@@ -102,7 +106,20 @@ data = io.BytesIO(b"abcdefg")
 event, waiting, future = threading.Event(), queue.Queue(), concurrent.futures.Future()
 logger = logging.getLogger("of_the_tests_of_libraries")
 logger.setLevel(10)
+lock = threading.Lock()
+first_seed, threads = torch.initial_seed(), torch.get_num_threads()
+sys.modules["made_up_too"] = types.SimpleNamespace(rate=2.0)
 number = decimal.Decimal(1)
+"""
+
+RESTORED = """
+gc.enable(); gc.set_threshold(700); decimal.getcontext().prec = 28; np.seterr(**ALL)
+np.set_printoptions(precision=8); fx.set_printoptions(precision=4); math.pi = np.pi
+math.floor, fx.abs, torch.relu, F.gelu, np.sum = replaced.values()
+logging.disable(0); logging.raiseExceptions = True; torch.set_float32_matmul_precision("highest")
+torch.manual_seed(first_seed); torch.set_num_threads(threads)
+torch.set_default_dtype(torch.float32); signal.signal(signal.SIGUSR1, signal.SIG_DFL)
+sys.modules.pop("of_the_test", None)
 """
 
 # (what is read, what happens between calls)
@@ -176,6 +193,72 @@ CASES = {
     "queues": ("waiting.qsize() + 1", ["waiting.put(1)"]),
     "futures": ("future.done() + 1", ["future.set_result(1)"]),
     "loggers": ("logger.isEnabledFor(20) + 1", ["logger.setLevel(40)", "logger.setLevel(10)"]),
+    "a logger's level": ("logger.level", ["logger.setLevel(40)", "logger.setLevel(10)"]),
+    "a logger by its name": (
+        "logging.getLogger('of_the_tests_of_libraries').level",
+        ["logger.setLevel(40)", "logger.setLevel(10)"],
+    ),
+    "what no logger says": ("logging.root.manager.disable + 1", ["logging.disable(5)"]),
+    "a flag of a library": (
+        "logging.raiseExceptions + 1", ["logging.raiseExceptions = False"],
+    ),
+    "a constant of a library": ("math.pi", ["math.pi = 4.0", "math.pi = 4"]),
+    "a function of a library": (
+        "math.floor(3.5)", ["math.floor = lambda x: 9.0", "math.floor = replaced['math']"],
+    ),
+    "functions of fx": (
+        "fx.abs(x) + torch.relu(x)",
+        ["fx.abs = lambda x: x + 3", "torch.relu = lambda x: x * 5", "fx.abs = fx.square"],
+    ),
+    "functions of a module in a module": (
+        "fx.nn.functional.gelu(x)", ["F.gelu = lambda x: x + 3", "F.gelu = fx.square"],
+    ),
+    "functions of NumPy": (
+        "float(np.sum([1.0, 2.0]))", ["np.sum = lambda x: 7.0", "np.sum = replaced['np']"],
+    ),
+    "locks": (
+        "lock.locked() + 1", ["lock.acquire(False)", "lock.locked() and lock.release()"],
+    ),
+    "a lock by its name": (
+        "(2.0 if lock.acquire(False) and lock.release() is None else 3.0)", ["lock.acquire()"],
+    ),
+    "which modules there are": (
+        "('of_the_test' in sys.modules) + 1",
+        ["sys.modules['of_the_test'] = types.ModuleType('of_the_test')"],
+    ),
+    "a module by its name": (
+        "(2.0 if sys.modules.get('of_the_test') is None else 3.0)",
+        ["sys.modules['of_the_test'] = types.ModuleType('of_the_test')"],
+    ),
+    "an item of the modules": (
+        "sys.modules['made_up_too'].rate",
+        ["sys.modules['made_up_too'] = types.SimpleNamespace(rate=5.0)"],
+    ),
+    "how many modules there are": (
+        "len(sys.modules)", ["sys.modules['of_the_test'] = types.ModuleType('of_the_test')"],
+    ),
+    "handlers of signals": (
+        "(2.0 if signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL else 3.0)",
+        ["signal.signal(signal.SIGUSR1, signal.SIG_IGN)"],
+    ),
+    "threads of fx": (
+        "torch.get_num_threads()", ["torch.set_num_threads(1)", "torch.set_num_threads(2)"],
+    ),
+    "a setting of fx": (
+        "len(torch.get_float32_matmul_precision())", ["torch.set_float32_matmul_precision('high')"],
+    ),
+    "how fx prints": (
+        "fx.get_printoptions()['precision']", ["fx.set_printoptions(precision=7)"],
+    ),
+    "the default dtype": (
+        "(2.0 if torch.get_default_dtype() == torch.float64 else 3.0)",
+        ["torch.set_default_dtype(torch.float64)", "torch.set_default_dtype(torch.float32)"],
+    ),
+    "the seed": ("torch.initial_seed() % 7", ["torch.manual_seed(3)", "torch.manual_seed(4)"]),
+    "when garbage is collected": ("gc.get_threshold()[0]", ["gc.set_threshold(600)"]),
+    "the context of decimals": (
+        "decimal.getcontext().prec", ["decimal.getcontext().prec = 3"],
+    ),
     "the garbage collector": ("gc.isenabled() + 1", ["gc.disable()", "gc.enable()"]),
     "decimals": (
         "float(number / decimal.Decimal(3))",
@@ -201,8 +284,7 @@ def record(how, source, changes, seen=None):
             if seen is not None:
                 found.append(eval(seen, space))
     finally:
-        exec("gc.enable(); decimal.getcontext().prec = 28; np.seterr(**ALL)", space)
-        exec("np.set_printoptions(precision=8)", space)
+        exec(RESTORED, space)
     return found
 
 
@@ -223,6 +305,62 @@ def test_what_is_put_into_objects_of_threads_is_put_there_in_each_call(name):
     with pytest.warns(RuntimeWarning, match="runs uncompiled"):
         got = record(fx.jit, source, ["", ""], seen)
     assert got == record(lambda f: f, source, ["", ""], seen)
+
+
+OF_A_THREAD = [
+    "threading.get_ident() % 1009", "threading.get_native_id() % 1009",
+    "len(threading.current_thread().name)",
+    "(2.0 if threading.current_thread() is threading.main_thread() else 3.0)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("expression", OF_A_THREAD)
+def test_which_thread_it_is_is_asked_in_each_call(expression):
+    space = {"threading": threading}
+    exec(f"def f(x):\n    return x * ({expression})\n", space)
+    plain, found = space["f"], []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        fast = fx.jit(plain)
+        fast(X)
+
+        def run():
+            found.append((fast(X).tolist(), plain(X).tolist()))
+
+        for name in ("a", "of another length"):
+            thread = threading.Thread(target=run, name=name)
+            thread.start()
+            thread.join()
+    assert [got for got, _ in found] == [expected for _, expected in found]
+
+
+def test_what_is_done_under_a_lock_is_done_under_it():
+    lock, counts, compiled = threading.Lock(), [], []
+
+    class Noted:
+        n = 0
+
+    def f(x):
+        with lock:
+            counts.append(lock.locked())
+            Noted.n += 1
+        return x * 2
+
+    with pytest.warns(RuntimeWarning, match="it takes, or asks for, a lock"):
+        fast = fx.jit(f)
+        for _ in range(3):
+            compiled.append(fast(X).tolist())
+    assert counts == [True] * 3 and Noted.n == 3 and compiled == [[2.0, 4.0]] * 3
+
+
+def test_a_fresh_seed_is_fresh_in_each_call():
+    first = fx.initial_seed()
+    try:
+        with pytest.warns(RuntimeWarning, match=r"by fx.seed\(\)"):
+            f = fx.jit(lambda x: (x * 2, fx.seed() and fx.initial_seed()))
+            assert len({f(X)[1] for _ in range(3)}) == 3
+    finally:
+        fx.manual_seed(first)
 
 
 MEMORY = [
@@ -254,7 +392,9 @@ def test_what_only_writes_is_compiled():
 
 
 @pytest.mark.parametrize("name", [
-    "lru_cache", "formats", "metaclasses", "loggers", "singledispatchmethod",
+    "lru_cache", "formats", "metaclasses", "loggers", "singledispatchmethod", "a logger's level",
+    "a logger by its name", "functions of fx", "a constant of a library", "threads of fx",
+    "which modules there are", "the seed", "the context of decimals",
     "errors of NumPy that are asked for",
 ])  # fmt: skip
 def test_what_can_be_asked_again_is_compiled(name):

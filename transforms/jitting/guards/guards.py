@@ -20,7 +20,7 @@ from fx.transforms.jitting.guards.code import MISSING, PLAIN, Place, shorten
 from fx.transforms.jitting.guards.reads import Reads, origin, origin_of_module, reads_of
 from fx.transforms.jitting.guards.settings import Settings
 from fx.transforms.jitting.guards.touched import Asked, Touched
-from fx.transforms.jitting.guards.walk import Walk
+from fx.transforms.jitting.guards.walk import VALUES, Walk
 from fx.transforms.jitting.program import GiveUp
 from fx.transforms.jitting.recording.reach import Reach
 from fx.versions import changes
@@ -296,10 +296,12 @@ def _asked(walk: Walk, asked: Asked) -> None:
         asked.function.cache_clear()
         raise GiveUp(f"{name}(), which keeps its results, is called for the first time")
     place = Place(None, f"{walk.writer.name('k', asked)}()", f"what {name}() gives|")
-    if type(found) in PLAIN or type(found) is tuple:
+    if type(found) in PLAIN or isinstance(found, (tuple, *VALUES)):
         walk.writer.plain(place, found)
     else:
         walk.writer.identity(place, found)
+        if id(found) not in walk.seen and not isinstance(found, type | ModuleType):
+            walk.value(found, place, Reads(), 0, given=True)
 
 
 def _of_library(walk: Walk, f: FunctionType) -> None:

@@ -46,7 +46,7 @@ from fx.transforms.jitting.guards.classes import (
     is_namespace,
     is_stateful,
 )
-from fx.transforms.jitting.guards.code import Place, shorten
+from fx.transforms.jitting.guards.code import PLAIN, Place, shorten
 from fx.transforms.jitting.guards.holders import Holders, attribute, called, reads_any
 from fx.transforms.jitting.guards.reads import Reads, origin_of, origin_of_module, reads_of
 from fx.transforms.jitting.watching.kinds import shows_state
@@ -93,11 +93,26 @@ class Objects(Holders):
                     if "__getattr__" in held:
                         maker = held["__getattr__"]
                         self.value(maker, attribute(place, "__getattr__"), called(), 0)
-        elif whose == "library":  # as os.environ
+            return
+        looked_at = set()
+        if whose == "library":  # as os.environ
             for name in reads.parts:
                 value = held.get(name)
                 if self.used(value) and value is not sys.modules and not isinstance(value, _OWNERS):
+                    looked_at.add(name)
                     self.value(value, attribute(place, name), self._part(x, reads, name), depth)
+        self._names(held, place, [n for n in reads.parts if n in held and n not in looked_at])
+
+    def _names(self, held: dict[str, Any], place: Place, names: list[str]) -> None:
+        """What names of a library's module stand for, which a program may have replaced."""
+        for name in [n for n in names if type(held[n]) in PLAIN]:
+            self.writer.plain(attribute(place, name), held[name])
+        names = [n for n in names if type(held[n]) not in PLAIN]
+        if names:
+            get, k = itemgetter(*names), self.writer.name("k", itemgetter(*names)(held))
+            same = "is" if len(names) == 1 else "=="  # which looks first whether they are the same
+            condition = f"{self.writer.name('g', get)}({{}}.__dict__) {same} {k}"
+            self.writer.require(place, condition, f"with {', '.join(names)} as they were")
 
     def class_(self, x: type, place: Place, reads: Reads, depth: int) -> None:
         whose = origin_of_module(x.__module__)
@@ -246,6 +261,10 @@ class Objects(Holders):
                     continue
             elif is_descriptor(raw):
                 self.descriptor(cls, name, place, depth)
+                if isinstance(raw, property) and origin_of_module(cls.__module__) == "library":
+                    value = getattr(x, name, None)  # nobody looks into how it comes to that
+                    if type(value) in PLAIN:
+                        self.writer.plain(attribute(place, name), value)
                 continue
             else:
                 value = raw

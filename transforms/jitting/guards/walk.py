@@ -41,7 +41,7 @@ from fx.transforms.jitting.guards.touched import Touched
 from fx.transforms.jitting.watching.kinds import holds_others
 from fx.versions import Watched, WatchedList
 
-_VALUES = (range, slice, np.generic, np.dtype, TorchDType)
+VALUES = (range, slice, np.generic, np.dtype, TorchDType)
 _VALUE_MODULES = frozenset(
     ("datetime", "decimal", "fractions", "pathlib", "pathlib._local", "uuid")
 )
@@ -273,7 +273,7 @@ class Walk(Containers, Objects, Methods):
         elif isinstance(x, Enum):
             write.identity(place, x)
             self.member(x, place, reads, depth)
-        elif isinstance(x, _VALUES) or type(x).__module__ in _VALUE_MODULES:
+        elif isinstance(x, VALUES) or type(x).__module__ in _VALUE_MODULES:
             k = write.name("k", x)
             write.require(place, f"{{0}} is {k} or same({{0}}, {k})", repr(x))
         elif kind is np.ndarray:

@@ -123,6 +123,7 @@ def aliases_of(
                 own = root is not None and root.requires_grad
                 recorded = leaves[place].differentiable or leaves[place].freed is not None
                 flows = recorded if own else place in live
+                flows |= len(path) == len(known[1])  # the object itself
                 found[place] = Alias(known[0], path[len(known[1]) :], flows)
     return found
 

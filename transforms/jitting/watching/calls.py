@@ -7,12 +7,14 @@ import operator
 import sys
 from abc import ABCMeta, get_cache_token
 from collections.abc import Sequence
+from decimal import getcontext
 from functools import lru_cache, partial
 from types import BuiltinMethodType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 from weakref import ref
 
 from fx.frames import is_internal
+from fx.random.generator import seed as fresh_seed
 from fx.staged_number import StagedNumber
 from fx.tensor import Tensor
 from fx.transforms.jitting.guards.code import PLAIN
@@ -22,6 +24,7 @@ from fx.transforms.jitting.recording.host import kind_of
 from fx.transforms.jitting.watching.impure import (
     DRAWN_FROM,
     GENERATORS,
+    asks_which_thread,
     generator_of,
     is_asked,
     is_clock,
@@ -29,11 +32,19 @@ from fx.transforms.jitting.watching.impure import (
     is_of_numpy,
     moment_of,
     numpy_settings,
+    tells_setting,
 )
 from fx.transforms.jitting.watching.instructions import is_dropped, is_named
 from fx.transforms.jitting.watching.kinds import CONTAINER, IGNORED, INSTANCE, OPAQUE, OWNER
 from fx.transforms.jitting.watching.operands import NOTHING, are_replaced, operands, replace
-from fx.transforms.jitting.watching.reads import PUTTERS, Reading, is_user, name_of_call
+from fx.transforms.jitting.watching.reads import (
+    PUTTERS,
+    Reading,
+    is_user,
+    name_of_call,
+    precision,
+    whose_frame,
+)
 
 _WRITERS = frozenset((
     "append", "extend", "insert", "pop", "popitem", "remove", "clear", "update", "setdefault",
@@ -142,9 +153,12 @@ class Calling(Reading):
             return
         if kind is FunctionType:
             if is_internal(f.__code__.co_filename):
+                self.asks_fx(frame, f, given)
                 self.hand_over(frame, args)
             elif is_asked(f):
                 self.asks(f, args)
+            elif asks_which_thread(f) and whose_frame(frame) == "user":
+                self.give_up(frame, f"it asks in which thread it runs, by {name_of_call(f)}")
             return
         if kind is partial:
             self.calls(frame, f.func, [*f.args, *args, *f.keywords.values()], True, site)
@@ -187,7 +201,11 @@ class Calling(Reading):
             self.asks_class(frame, args)
             return
         if is_asked(f):
-            self.asks(f, args)
+            if f.__module__ != "_thread" or whose_frame(frame) == "user":  # elsewhere it is a key
+                self.asks(f, args)
+            return
+        if f is getcontext:
+            self.asks(precision, [])
             return
         if f is type or (name in _UNREAD and kind is not FunctionType):
             if name == "append" and args:
@@ -202,6 +220,9 @@ class Calling(Reading):
         owner = getattr(f, "__self__", None)
         if owner is not None and not isinstance(owner, ModuleType | type):
             args = [owner, *args]
+        if any(x is sys.modules for x in args) and whose_frame(frame) == "user":
+            self.of_modules(frame, args if name in ("get", "__contains__") else [])
+            return
         if kind is _CACHE:
             self.awaited = frame
             self.asks_cache(frame, f, args)
@@ -240,6 +261,15 @@ class Calling(Reading):
                 self.used(frame, x)
         if id(f) in self.opaque:
             self.unknown(frame, f)
+
+    def asks_fx(self, frame: FrameType, f: FunctionType, given: bool) -> None:
+        """The user calls a function of fx: some tell how the process is set."""
+        if whose_frame(frame) != "user":
+            return
+        if f is fresh_seed:
+            self.give_up(frame, "it asks randomness of the operating system by fx.seed()")
+        if tells_setting(f, given):
+            self.asks(f, [])
 
     def shown(self, args: list[Any]) -> None:
         """Something is printed; what no text is made of is refused before a part of it is there."""

@@ -10,6 +10,7 @@ import datetime
 import random
 import sys
 from contextvars import ContextVar
+from threading import Lock, RLock
 from types import BuiltinMethodType, FunctionType, MethodType
 from typing import Any
 
@@ -30,11 +31,13 @@ _OF_THE_MOMENT = {
     "mmap": "a file",
     "resource": "the operating system",
     "_sqlite3": "a database",
+    "_signal": "the handlers of signals",
 }
 _PURE = frozenset((
     "fspath", "_path_normpath", "strerror", "text_encoding", "cpu_count", "_path_splitroot",
     "gmtime", "mktime", "strftime", "strptime", "asctime", "StringIO", "BytesIO", "get_clock_info",
     "getpid", "fsencode", "fsdecode", "_path_isdir", "register_at_fork", "WIFEXITED",
+    "raise_signal",
 ))  # fmt: skip
 _THREADS = frozenset(("start_new_thread", "start_new", "start_joinable_thread"))
 _QUESTIONS = frozenset(("input", "breakpoint"))
@@ -86,11 +89,37 @@ def moment_of(f: Any, args: list[Any], given: bool) -> str | None:
 
 
 _ASKED = frozenset((
-    ("logging", "isEnabledFor"), ("logging", "getEffectiveLevel"), ("logging", "hasHandlers"),
-    ("threading", "active_count"), ("gc", "isenabled"), ("sys", "getrecursionlimit"),
-    ("sys", "getswitchinterval"), ("sys", "getdefaultencoding"), ("numpy", "geterr"),
-    ("numpy", "geterrcall"), ("numpy", "getbufsize"), ("numpy", "get_printoptions"),
+    ("_thread", "get_ident"), ("_thread", "get_native_id"), ("gc", "get_threshold"),
+    ("gc", "get_debug"), ("logging", "getLogger"), ("logging", "isEnabledFor"),
+    ("logging", "getEffectiveLevel"), ("logging", "hasHandlers"), ("threading", "active_count"),
+    ("gc", "isenabled"), ("sys", "getrecursionlimit"), ("sys", "getswitchinterval"),
+    ("sys", "getdefaultencoding"), ("numpy", "geterr"), ("numpy", "geterrcall"),
+    ("numpy", "getbufsize"), ("numpy", "get_printoptions"),
 ))  # fmt: skip
+
+
+_OF_FX = ("get_", "is_", "are_", "initial_seed")
+_WHICH_THREAD = frozenset((
+    "current_thread", "currentThread", "main_thread", "enumerate", "get_running_loop",
+    "current_task",
+))  # fmt: skip
+LOCKS = (type(Lock()), type(RLock()))
+
+
+def asks_which_thread(f: Any) -> bool:
+    """Whether a function of a library gives what belongs to the thread that calls it."""
+    module = getattr(f, "__module__", None) or ""
+    return module in ("threading", "asyncio.tasks", "_asyncio") and f.__name__ in _WHICH_THREAD
+
+
+def tells_setting(f: Any, given: bool) -> bool:
+    """Whether a function of fx tells a setting of the process, as ``get_num_threads()``."""
+    return not given and f.__name__.startswith(_OF_FX) and f.__name__ != "get_rng_state"
+
+
+def is_imported(name: str) -> bool:
+    """Whether there is a module of a name."""
+    return name in sys.modules
 
 
 def is_asked(f: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from decimal import Decimal, getcontext
 from functools import lru_cache
 from types import CodeType, FrameType, FunctionType
@@ -15,7 +16,13 @@ from fx.transforms.jitting.guards.code import PLAIN
 from fx.transforms.jitting.guards.reads import origin, origin_of_module
 from fx.transforms.jitting.guards.touched import Asked, Touched
 from fx.transforms.jitting.program import GiveUp
-from fx.transforms.jitting.watching.impure import QUIET, is_of_numpy, numpy_settings
+from fx.transforms.jitting.watching.impure import (
+    LOCKS,
+    QUIET,
+    is_imported,
+    is_of_numpy,
+    numpy_settings,
+)
 from fx.transforms.jitting.watching.kinds import (
     CONTAINER,
     CONTAINERS,
@@ -82,6 +89,7 @@ class Reading:
         if type(x) is list and name in PUTTERS:
             return
         if kind == OPAQUE and name in _HARMLESS:
+            self.locks(frame, x)
             return
         touched.ids.add(key)
         if key in self.opaque:
@@ -97,6 +105,11 @@ class Reading:
     def unknown(self, frame: FrameType, x: Any) -> None:
         """An object is used whose state nobody can compare."""
         self.give_up(frame, f"it uses {self.opaque[id(x)]}, whose state cannot be compared")
+
+    def locks(self, frame: FrameType, x: Any) -> None:
+        """A lock keeps other threads away from the user's code; compiled code holds none."""
+        if isinstance(x, LOCKS) and whose_frame(frame) == "user":
+            self.give_up(frame, "it takes, or asks for, a lock")
 
     def store(self, frame: FrameType, name: str, count: int) -> None:
         x = operands(frame, 1)[0]
@@ -139,6 +152,11 @@ class Reading:
         if text and type(values[1]) is StagedNumber and are_replaced():
             # NumPy's count as mappings in `text % x`, what stands for them does not
             replace(frame, 1, values[1].known(own_value))
+        if name == "BEFORE_WITH":
+            self.locks(frame, values[0])
+        if any(x is sys.modules for x in values) and whose_frame(frame) == "user":
+            self.of_modules(frame, values)
+            return
         if name == "BINARY_SUBSCR" or name == "GET_ITER" or name == "FOR_ITER":
             if self.of_namespace(frame, values):
                 return
@@ -176,6 +194,16 @@ class Reading:
             self.give_up(frame, "it reads all names of a module")
         self.space(names, values[1])
         return True
+
+    def of_modules(self, frame: FrameType, values: list[Any]) -> None:
+        """``sys.modules`` is used: which module a name stands for is asked again."""
+        names = [x for x in values if type(x) is str]
+        if not names:
+            self.give_up(frame, "it uses sys.modules as a whole")
+        found = sys.modules.get(names[0])
+        self.asks(is_imported, names[:1])
+        if found is not None:
+            self.asks(sys.modules.get, names[:1])
 
     def used(self, frame: FrameType, x: Any, compares: bool = True) -> None:
         """An object is used as a whole, but not its attributes under their names."""
