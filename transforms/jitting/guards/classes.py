@@ -60,3 +60,12 @@ def is_descriptor(x: Any) -> bool:
     if isinstance(x, FunctionType | staticmethod | classmethod | property):
         return True
     return hasattr(type(x), "__get__") and not isinstance(x, type)
+
+
+def held_by(x: Any) -> dict[str, Any]:
+    """What an object keeps its attributes in, past what its class may answer in its place."""
+    try:
+        found = object.__getattribute__(x, "__dict__")
+    except AttributeError:
+        return {}
+    return found if isinstance(found, dict) else {}

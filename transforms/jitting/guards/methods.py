@@ -18,6 +18,10 @@ from fx.transforms.jitting.guards.holders import called
 from fx.transforms.jitting.guards.reads import Reads, origin, origin_of_module, reads_of
 from fx.transforms.jitting.remembered import weakly
 
+MAKERS = ("__init__", "__new__", "__post_init__", "__attrs_post_init__")
+"""What makes an object of a class."""
+ASKED = ("__getattr__", "__getattribute__", "__setattr__")
+"""What is asked of the objects of a class besides what they hold."""
 _UNCALLED = frozenset((
     "__init__", "__new__", "__repr__", "__str__", "__del__", "__reduce__", "__reduce_ex__",
     "__getstate__", "__setstate__", "__init_subclass__", "__class_getitem__", "__dir__",
@@ -108,7 +112,9 @@ class Methods:
 
     def _resolves(self, cls: type, name: str, supers: bool) -> None:
         """Guard which method a name stands for: in a class, and in those that ``super()`` asks."""
-        if name[:2] == "__" == name[-2:] and name != "__call__":
+        if name in MAKERS and hasattr(cls, name):
+            self._stands(cls, name)  # also where it is object's, and the class may get its own
+        if name[:2] == "__" == name[-2:] and name != "__call__" and name not in MAKERS:
             return  # those that are used are guarded together
         bases = [b for b in cls.__mro__ if origin_of_module(b.__module__) == "user"]
         holders = [b for b in bases if name in vars(b)]

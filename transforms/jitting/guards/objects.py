@@ -41,6 +41,7 @@ from fx.transforms.jitting.guards.classes import (
     all_methods,
     has_foreign_base,
     has_setter,
+    held_by,
     is_descriptor,
     is_fx,
     is_namespace,
@@ -48,6 +49,7 @@ from fx.transforms.jitting.guards.classes import (
 )
 from fx.transforms.jitting.guards.code import PLAIN, Place, shorten
 from fx.transforms.jitting.guards.holders import Holders, attribute, called, reads_any
+from fx.transforms.jitting.guards.methods import ASKED, MAKERS
 from fx.transforms.jitting.guards.reads import Reads, origin_of, origin_of_module, reads_of
 from fx.transforms.jitting.watching.kinds import shows_state
 from fx.versions import Hook
@@ -121,11 +123,14 @@ class Objects(Holders):
             return
         reads = self.read(("object", id(x)), reads)
         if reads.called or reads.whole:
-            for name in ("__init__", "__new__", "__post_init__", "__attrs_post_init__"):
+            for name in MAKERS:
                 reads.of(name)
-            for name in self.names:  # of the objects that it makes
-                if name in vars(x):
-                    reads.of(name)
+            users = [b for b in x.__mro__ if origin_of_module(b.__module__) == "user"]
+            held = {name for base in users for name in vars(base)}
+            if not held.isdisjoint(ASKED):
+                self.special_methods(x)
+            for name in sorted(held.intersection(self.names)):  # of the objects that it makes
+                reads.of(name)
         if has_foreign_base(x):
             reads.merge(all_methods(x))
         reads = self.methods(x, reads)
@@ -202,7 +207,7 @@ class Objects(Holders):
                 self.methods(cls, all_methods(cls))
             if whose == "user" or is_stateful(cls):
                 reads = self.read(("object", id(x)), reads)
-                for name in self._chosen(reads, getattr(x, "__dict__", {})):
+                for name in self._chosen(reads, held_by(x)):
                     self.value(vars(x)[name], attribute(place, name), Reads(), depth + 1)
             elif whose == "library" and not _is_shown(cls) and not isinstance(x, _CONSTANT):
                 self.opaque[id(x)] = _called_by(x, place)
@@ -214,7 +219,7 @@ class Objects(Holders):
             below = place.below("{}.__wrapped__", f"the wrapped function|{wrapped.__qualname__}")
             self.value(wrapped, below, called(), depth + 1)
         elif whose == "fx":
-            for name, value in list(getattr(x, "__dict__", {}).items()):
+            for name, value in list(held_by(x).items()):
                 if isinstance(value, FunctionType | MethodType | partial):
                     self.value(value, attribute(place, name), called(), depth + 1)
 
@@ -226,7 +231,7 @@ class Objects(Holders):
         if has_foreign_base(cls):
             reads.merge(all_methods(cls))
         reads = self.methods(cls, self.read(("object", id(x)), reads))
-        own = getattr(x, "__dict__", {})
+        own = held_by(x)
         above = {n: v for base in reversed(cls.__mro__[:-1]) for n, v in vars(base).items()}
         reads.any |= is_namespace(cls) and id(cls) in self.touched.special  # operators in C
         if reads_any(reads, self) and hasattr(x, "__dict__"):

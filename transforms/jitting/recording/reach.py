@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from fx.holding import holding_of
-from fx.transforms.jitting.guards.classes import is_namespace, is_stateful
+from fx.transforms.jitting.guards.classes import held_by, is_namespace, is_stateful
 from fx.transforms.jitting.guards.reads import origin, origin_of, origin_of_module
 from fx.transforms.jitting.remembered import remembered
 from fx.versions import Hooks, touch
@@ -238,7 +238,7 @@ def _held_by(x: Any) -> Iterable[Any]:
         return x
     if isinstance(x, FunctionType | ModuleType | type | np.ndarray | bytearray):
         return ()  # what is read by way of those was looked for by name
-    return [*getattr(x, "__dict__", {}).values(), *[getattr(x, n, None) for n in _slots(type(x))]]
+    return [*held_by(x).values(), *[getattr(x, n, None) for n in _slots(type(x))]]
 
 
 def _parts(x: Any) -> list[Any]:
@@ -272,9 +272,8 @@ def _parts(x: Any) -> list[Any]:
     elif isinstance(x, np.ndarray):
         return [_Array(x)] if x.nbytes <= _MOST_BYTES and not x.dtype.hasobject else []
     if whose == "user" or is_namespace(cls):
-        own = getattr(x, "__dict__", None)
-        if own is not None:
-            found.append(_Attributes(x, own))
+        if cls.__dictoffset__:
+            found.append(_Attributes(x, held_by(x)))
         if _slots(cls):
             found.append(_Slots(x))
     return found

@@ -12,6 +12,7 @@ from weakref import ref
 from fx import limits
 from fx.holding import base_of, holding_of
 from fx.staged_number import StagedNumber, own_value
+from fx.transforms.jitting.guards.classes import held_by
 from fx.transforms.jitting.guards.code import PLAIN
 from fx.transforms.jitting.guards.reads import origin, origin_of_module
 from fx.transforms.jitting.guards.touched import Asked, Touched
@@ -289,8 +290,9 @@ class Reading:
             if kind in (INSTANCE, MARKED):
                 self.touched.whole.add(id(x))
             if kind == INSTANCE:
+                self.touched.special[id(type(x))] = ref(type(x))
                 self.touched.identity.add(id(x)) if type(x).__eq__ is object.__eq__ else None
-                below += getattr(x, "__dict__", {}).values()
+                below += held_by(x).values()
                 below += [getattr(x, n, None) for n in slots_of(type(x))]
             if isinstance(x, dict):
                 below += dict.values(x)
