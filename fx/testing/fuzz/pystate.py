@@ -12,7 +12,8 @@ from fx.testing.fuzz.generator import Names, returned
 from fx.testing.fuzz.program import Op, Program
 
 TEMPLATE = """\
-import collections, dataclasses, enum, functools, math, operator, random, sys, time, types
+import collections, copy, dataclasses, enum, functools, logging, math, operator, pickle, random
+import sys, threading, time, types
 
 
 def test_found():
@@ -45,6 +46,31 @@ def test_found():
         class Under(Box):
             pass
 
+        class Maker:
+            start = 1.5
+
+            def __init__(self, v=2.0):
+                self.v = v
+
+            def __getattr__(self, name):
+                return 2.5
+
+            def __reduce__(self):
+                return float, (self.v,)
+
+        class Made(Maker):
+            def twice(self):
+                return self.v * 2
+
+        @dataclasses.dataclass
+        class Later:
+            w: float = 1.0
+
+            def __post_init__(self):
+                self.z = self.w * 3
+
+        library = types.ModuleType("math")
+        library.floor, library.pi = math.floor, math.pi
         module = types.ModuleType("of_a_program")
         module.value = 1.5
         sys.modules["of_a_program"] = module
@@ -57,6 +83,7 @@ def test_found():
         outer, Row = space["outer"], collections.namedtuple("Row", "u w")
         row, queue, table = Row(1, 2.0), collections.deque([1, 2]), collections.defaultdict(int)
         weights = {"w": fx.ones(3), "b": [fx.zeros(3)]}
+        made, lock, logger = Made(4.0), threading.Lock(), logging.Logger("of_a_program", 10)
         if "missing" in (): missing = 1
 
         def f(x):
@@ -103,7 +130,12 @@ READS = (
     "random.random()", "np.random.rand()", "random.randint(0, 9)",
     "np.random.default_rng(len(items)).random()", "float(time.time() > 0)", "len(weights)",
     "Box.level", "Under.__mro__[1] is Box", "len(functions)", "math.prod(pair)",
-    "id(point) * 0 + 1", "space.get('NEW', 3)",
+    "id(point) * 0 + 1", "space.get('NEW', 3)", "Made().v", "Made(3.0).twice()", "Made().start",
+    "Made().none", "made.v + made.start", "made.none", "Later().z", "Later(2.0).w",
+    "pickle.loads(pickle.dumps(made))", "copy.copy(point).x", "library.floor(3.5)", "library.pi",
+    "logger.level", "logger.isEnabledFor(20) + 1", "lock.locked() + 1",
+    "('of_a_program' in sys.modules) + 1", "threading.current_thread().name.count('M') + 1",
+    "Made.twice(made)", "len(Made.__mro__)", "isinstance(made, Maker) + 1",
 )  # fmt: skip
 CALLS = (
     "box.method({0})", "functions[0]({0})", "functions[-1]({0})", "outer({0})",
@@ -143,6 +175,16 @@ CHANGES = (
     "np.random.seed(6)", "box.__class__ = Box",
     "sys.modules['of_a_program'] = types.SimpleNamespace(value=9)", "vars(box).update(scale=6.0)",
     "object.__setattr__(point, 'x', 12.0)",
+    "Made.__init__ = lambda self, v=1.0: setattr(self, 'v', v + 5)",
+    "Maker.__init__ = lambda self, v=1.0: setattr(self, 'v', v - 5)",
+    "Maker.__init__.__defaults__ = (7.0,)", "Maker.__getattr__ = lambda self, name: 8.5",
+    "Maker.__reduce__ = lambda self: (float, (9.5,))", "Maker.start = 3.5", "Made.start = 4.5",
+    "Made.twice = lambda self: self.v * 7",
+    "Later.__post_init__ = lambda self: setattr(self, 'z', 6.0)",
+    "Made.none = 1.25", "made.none = 5.5", "made.v = 6.0", "Made.v = property(lambda self: 2.25)",
+    "library.floor = lambda v: 11.0", "library.pi = 3.0", "logger.setLevel(40)",
+    "lock.locked() or lock.acquire()", "sys.modules.pop('of_a_program', None)",
+    "Made.__bases__ = (Later,)", "made.__class__ = Maker",
 )  # fmt: skip
 
 
