@@ -43,9 +43,10 @@ def strides_of(array: Any) -> tuple[int, ...] | None:
     of PyTorch's does: one that runs backwards is there a copy that runs forwards."""
     if type(array) is not np.ndarray or array.flags.c_contiguous or not array.size:
         return None
-    steps = tuple([abs(step) // array.itemsize for step in array.strides])
+    shape = array.shape  # along an axis of one, as x[None] has it, nothing is repeated
+    steps = tuple([abs(k) // array.itemsize or int(n == 1) for n, k in zip(shape, array.strides)])
     dense = 1
-    for n, step in zip(reversed(array.shape), reversed(steps)):
+    for n, step in zip(reversed(shape), reversed(steps)):
         if n > 1 and step != dense:
             return steps if all(steps) else None
         dense *= n

@@ -26,6 +26,7 @@ from fx.ops.indexing.views import cut_array, fixed, note_views, rows
 from fx.ops.indexing.views import view as cut
 from fx.ops.making.interop import clone
 from fx.ops.methods.own import contiguous as in_order
+from fx.ops.methods.own import steps_of_ones
 from fx.ops.methods.own import stride as stride_of
 from fx.ops.operands import same_view
 from fx.ops.products.matrices import _diagonal_array
@@ -238,7 +239,7 @@ def stride(self: Any, dim: int | None = None) -> Any:
     record = getattr(self, "_view", None)
     if record is None or record.family is None or not self.written:
         return stride_of(self, dim)
-    steps = layout(record.family, record.path).strides
+    steps = steps_of_ones(self._shape, layout(record.family, record.path).strides)
     return steps if dim is None else steps[normal_axis("stride", dim, self._shape)]
 
 

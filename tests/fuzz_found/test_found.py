@@ -599,3 +599,11 @@ def test_a_view_from_outside_keeps_its_history_where_nothing_is_recorded():
     with torch.no_grad():
         y23, y24 = f4(y14)
     """)
+
+
+def test_a_copy_in_order_of_a_view_with_an_axis_of_one():
+    twins.agree("""
+    x1 = torch.tensor([[-0.625, 0.5, -0.25], [0.25, 1.0, -0.5], [0.75, 1.625, -1.5]])
+    v2 = x1.unfold(0, 3, 1)
+    v2[None].contiguous()[v2[None].contiguous() > 0.123] /= (1.5 + (3) ** 2)
+    """)

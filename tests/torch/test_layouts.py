@@ -3,6 +3,10 @@
 What ``view``, ``contiguous`` and ``reshape`` of a result share with it hangs on this.
 """
 
+import subprocess
+import sys
+import textwrap
+
 import pytest
 
 import fx.torch
@@ -63,3 +67,33 @@ def test_results_lie_as_in_torch(text):
         assert differ, "this lies as in torch by now; take it off the list"
     else:
         assert not differ
+
+
+OF_ONES = (
+    "x[None]", "x.T[None]", "x[:, None, :, None]", "x[:, 1:][None]", "x.unfold(0, 3, 1)[None]",
+    "x[None].expand(2, 3, 3)", "x[:1].expand(3, 3)[None]",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("wrote", [False, True])
+@pytest.mark.parametrize("view", OF_ONES)
+def test_axes_of_one_repeat_nothing(view, wrote):
+    """``x[None]`` has no step along its first axis in NumPy, and lies as ``x`` does."""
+    source = f"""
+        import fx.torch as torch
+        if {wrote}:
+            w = torch.zeros(2)
+            w.view(1, 2)[0] = 1.0
+        x = torch.arange(9.0).view(3, 3)
+        y = {view}
+        told = y.stride(), y.is_contiguous()
+        z = y.contiguous()
+        z[z > 3] /= 4.0
+        found = told, x.tolist(), z.tolist()
+    """
+    theirs: dict[str, object] = {}
+    code = textwrap.dedent(source) + "print(found)"
+    run = [sys.executable, "-W", "ignore", "-c", code]
+    got = subprocess.run(run, capture_output=True, text=True, check=True).stdout
+    exec(textwrap.dedent(source).replace("fx.torch", "torch"), theirs)
+    assert eval(got, {}) == theirs["found"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -195,7 +195,7 @@ def contiguous(self: Tensor, memory_format: Any = None) -> Tensor:
 def stride(self: Tensor, dim: int | None = None) -> Any:
     """How many elements lie between neighbours along each axis, or along one."""
     if type(self) is Tensor and isinstance(self._a, np.ndarray):
-        steps = tuple(s // self.itemsize for s in self._a.strides)
+        steps = steps_of_ones(self._shape, [s // self.itemsize for s in self._a.strides])
     elif (told := memory_steps(self)) is not None:
         steps = told
     else:
@@ -203,6 +203,15 @@ def stride(self: Tensor, dim: int | None = None) -> Any:
         for n in reversed(self._shape):
             steps, step = (step, *steps), step * n
     return steps if dim is None else steps[normal_axis("stride", dim, self._shape)]
+
+
+def steps_of_ones(shape: tuple[int, ...], steps: Sequence[int]) -> tuple[int, ...]:
+    """The same steps, but where ``x[None]`` has none: there PyTorch tells that of the whole axis."""
+    found = [*steps]
+    for i in reversed(range(len(found) if 0 in found else 0)):
+        if shape[i] == 1 and not found[i]:
+            found[i] = 1 if i == len(found) - 1 else shape[i + 1] * found[i + 1]
+    return tuple(found)
 
 
 def data_ptr(self: Tensor) -> int:
