@@ -35,8 +35,9 @@ from fx.tensor import Tensor, new_tensor
 from fx.writing.layouts import layout, lies_as_told, steps_of, strides_of
 from fx.writing.noting import Selection, link, start
 from fx.writing.paths import selections
+from fx.writing.quick_views import quick_ways
 from fx.writing.records import CUT
-from fx.writing.viewing import noting, quick_ways
+from fx.writing.viewing import noting
 
 VIEWS = frozenset(
     """

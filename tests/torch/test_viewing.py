@@ -62,8 +62,36 @@ KINDS = {
     "a turned parameter": lambda: torch.nn.Parameter(torch.arange(12.0).reshape(4, 3).t()),
     "a frozen parameter": lambda: torch.nn.Parameter(torch.ones(3, 4), requires_grad=False),
     "data": lambda: torch.nn.Parameter(torch.ones(3, 4)).data,
-    "written": lambda: torch.zeros(3, 4).add_(1),
+    "written": lambda: _written(),
+    "a view of what was written": lambda: _written().view(12)[:12].view(3, 4),
+    "what was written, turned": lambda: torch.zeros(4, 3).add_(1).t(),
+    "what was written, detached": lambda: _written().detach(),
+    "what was written with a history": lambda: _written(True),
+    "what was written and lent": lambda: _lent(_written()),
+    "a parameter with a view that was written": lambda: _view_written(),
 }
+
+
+def _written(recorded=False):
+    x = torch.zeros(3, 4)
+    x[1] = torch.ones(4, requires_grad=True) * 2 if recorded else 2.0
+    x.add_(torch.arange(12.0).reshape(3, 4))
+    return x
+
+
+_arrays = []
+
+
+def _lent(x):
+    _arrays.append(x.detach().numpy())
+    return x
+
+
+def _view_written():
+    p = torch.nn.Parameter(torch.ones(3, 4))
+    _arrays.append(p.detach())
+    _arrays[-1].mul_(2.0)
+    return p
 
 
 @pytest.fixture(params=["before the first write", "after it"])
@@ -102,7 +130,7 @@ def _array(x):
 @pytest.mark.parametrize("call", CALLS)
 def test_the_quick_way_notes_what_the_common_one_does(call, phase):
     for kind, make in KINDS.items():
-        if kind != "written" or phase == "after it":
+        if "written" not in kind or phase == "after it":
             _compare(f"{call} of {kind}", CALLS[call], make)
 
 
@@ -132,7 +160,11 @@ QUICK = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["plain", "recorded", "a view of a leaf", "a parameter"])
+TAKEN = ["plain", "recorded", "a view of a leaf", "a parameter", "written",
+         "a view of what was written"]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", TAKEN)
 @pytest.mark.parametrize("call", QUICK)
 def test_it_is_taken(call, kind, monkeypatch):
     noting.start()
@@ -152,7 +184,7 @@ def _refuses(*args, **kwargs):
 
 @pytest.mark.parametrize("call", QUICK)
 def test_writes_go_through(call):
-    for kind in ("plain", "a parameter", "recorded"):
+    for kind in ("plain", "a parameter", "recorded", "written", "a view of what was written"):
         x, f = KINDS[kind](), CALLS[call]
         f(x)
         v = f(x)
