@@ -38,13 +38,14 @@ ITSELF = frozenset(("flatten", "real", "conj", "atleast_1d", "atleast_2d", "atle
 
 
 def noting(
-    function: Callable[..., Any], quick: Quick | None = None, cells: bool = False
+    function: Callable[..., Any], quick: Quick | None = None, cells: bool = False, begin: Any = None
 ) -> Callable[..., Any]:
     """A method, whose results are noted as views where the user calls it.
 
     Args:
         quick: how it is written out, if it is.
         cells: whether for cells; else for plain tensors.
+        begin: called before what the user calls.
     """
     itself = function.__name__ in ITSELF
     way = SURELY if function.__name__ in ALWAYS else True
@@ -52,15 +53,37 @@ def noting(
     arguments, first = _signature(function)
     if quick is not None and arguments.split(", ")[1:] != quick.arguments.split(", ")[1:]:
         raise TypeError(f"{function.__name__} takes {arguments}; its quick way {quick.arguments}")
-    exec(_code(arguments, first, quick, cells, way is SURELY), _SPACE)
+    sort = (cells, way is SURELY) if quick is not None else ()
+    exec(_code(arguments, first, quick, *sort), _SPACE)
     steps = (None, None) if quick is None else (quick.primitive, quick.recorded)
-    made = _SPACE.pop("make")(function, itself, way, most, *steps)
+    made = _SPACE.pop("make")(function, itself, way, most, begin, *steps)
     return wraps(function)(made)
+
+
+def watch(kind: Any, name: str, quick: Quick | None) -> None:
+    """Let a method or property of a class note the views that the user takes by it.
+
+    Its quick way is written when it is first called, since the sources of all take 20 ms.
+    """
+    found = kind.__dict__.get(name) or Tensor.__dict__[name]
+
+    def wrapped(way: Quick | None, begin: Any) -> Any:
+        if not isinstance(found, property):
+            return noting(found, way, kind is not Tensor, begin)
+        get = noting(found.fget, way, kind is not Tensor, begin)  # type: ignore[arg-type]
+        return property(get, found.fset, doc=found.__doc__)
+
+    def begin() -> None:
+        if kind.__dict__.get(name) is common:
+            setattr(kind, name, wrapped(quick, None))
+
+    common = wrapped(None, None if quick is None else begin)
+    setattr(kind, name, common)
 
 
 # gathering all arguments to hand them on takes 0.12 µs, a tenth of what a view takes
 _VIEWING = """
-def make(_function, _itself, _way, _most, _primitive, _recorded):
+def make(_function, _itself, _way, _most, _begin, _primitive, _recorded):
  def viewing({arguments}):
   global _latest{quick}
   _now = modes.__dict__  # one look at what the thread has: an attribute of it costs as much
@@ -77,6 +100,8 @@ def make(_function, _itself, _way, _most, _primitive, _recorded):
    if _internal or (_internal is None and is_internal(_name)):
     return _function({arguments})
    _latest = _frame.f_globals  # of a module of the user's: it takes the next ones too
+  if _begin is not None:
+   _begin()
   _now["views"] = _way
   try:
    _out = _function({arguments})
@@ -115,7 +140,9 @@ def _signature(function: Callable[..., Any]) -> tuple[str, str]:
 
 
 @cache  # a score of sources in all, since each takes 0.2 ms of the import
-def _code(arguments: str, first: str, quick: Quick | None, cells: bool, surely: bool) -> Any:
+def _code(
+    arguments: str, first: str, quick: Quick | None, cells: bool = False, surely: bool = False
+) -> Any:
     sorts = () if quick is None else ("cell",) if cells else ("plain", "written")
     lines = "".join([quick_source(quick, first, sort, surely) for sort in sorts if quick])
     source = _VIEWING.format(arguments=arguments, self=first, quick=lines)

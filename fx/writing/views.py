@@ -37,7 +37,7 @@ from fx.writing.noting import Selection, link, start
 from fx.writing.paths import selections
 from fx.writing.quick_views import quick_ways
 from fx.writing.records import CUT
-from fx.writing.viewing import noting
+from fx.writing.viewing import watch
 
 VIEWS = frozenset(
     """
@@ -221,14 +221,6 @@ def _watch(kind: Any) -> None:
     """Have the views noted that the user takes of tensors of a class."""
     quick = _QUICK if kind is Cell or kind is Tensor else {}
     for name in VIEWS:
-        found = kind.__dict__.get(name)
-        if found is None and kind is not Tensor:
-            found = Tensor.__dict__.get(name)
-        elif kind is not Tensor:
-            continue  # its own
-        way = quick.get(name)
-        if isinstance(found, property):
-            get = noting(found.fget, way, kind is Cell)
-            setattr(kind, name, property(get, found.fset, doc=found.__doc__))
-        elif found is not None:
-            setattr(kind, name, noting(found, way, kind is Cell))
+        own = name in kind.__dict__
+        if own if kind is Tensor else not own and name in Tensor.__dict__:
+            watch(kind, name, quick.get(name))
