@@ -279,7 +279,10 @@ def _leave(cell: Cell) -> None:
 
 def _get_grad(cell: Cell) -> Tensor | None:
     """The gradient that ``.backward()`` accumulated, as a handle; None before."""
-    held = getattr(cell, "value", None)  # `p.data` has none of its own
+    try:
+        held = cell.value
+    except AttributeError:  # `p.data` has none of its own
+        held = None
     grad = None
     if not live or modes.stage is None:
         node = held._node if type(held) is Tensor else cell._node

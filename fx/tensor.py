@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fx import seen
-from fx.devices import Device, name_of
+from fx.devices import Device, device_of_array
 from fx.dtypes import DType
 from fx.spec import TensorSpec
 
@@ -75,8 +75,9 @@ class Tensor:
     @property
     def device(self) -> Device:
         """Where the elements live."""
+        found = device_of_array[type(array := self._a)]
         device = _new(Device)  # the name is known to be one
-        device.name = name_of(self._a)
+        device.name = found if type(found) is str else found(array)
         device._saved = ()
         return device
 

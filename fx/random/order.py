@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-import fx.prims.compare as compare
 import fx.prims.cumulative as cumulative
 import fx.prims.draws as draws
 import fx.prims.elementwise as elementwise
@@ -21,6 +20,7 @@ from fx.prims.fused import fuse
 from fx.random.arguments import Shape, is_high
 from fx.random.discrete import randint
 from fx.random.keys import as_key, sample_shape
+from fx.state import free_value
 from fx.tensor import Tensor
 
 
@@ -156,7 +156,12 @@ def weighted(key: Tensor, weights: Tensor, count: int, replace: bool) -> Tensor:
         speed = elementwise.divide(weights, ones)
         return sorting.top_k_indices(speed, k=count, axis=axis, largest=True)
     u = draws.random_draw(key, family="uniform", shape=(*rows, count), dtype=dtypes.float64)
-    return _at_shares(compare.stop_gradient(weights), u)  # type: ignore[no-any-return]
+    return at_shares(weights, u)
+
+
+def at_shares(weights: Tensor, u: Tensor) -> Tensor:
+    """The places (*A, m) where the shares ``u`` of all weights (*A, n), in their order, fall."""
+    return _at_shares(free_value(weights), u)  # type: ignore[no-any-return]
 
 
 def _places_at_shares(weights: Tensor, u: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
-from numpy import ndarray
+from numpy import maximum, minimum, ndarray
 
 import fx.prims.compare as compare
 import fx.prims.draws as draws
@@ -136,16 +136,28 @@ def multinomial(
     _require_weights(x)
     if x._dtype.itemsize == 2:
         x = cast(x, dtypes.float32)
+    if replacement and generator is None and type(x) is Tensor and type(x._a) is ndarray:
+        shape = (*x._shape[:-1], num_samples)
+        u = _current.generator.draw("uniform", shape, dtypes.float64)
+        if u is not None:
+            return order.at_shares(x, u)
     return order.weighted(next_key(generator, x.device), x, num_samples, replacement)
+
+
+_FEW = 64  # numbers whose extremes Python finds sooner than NumPy
 
 
 def _require_weights(x: Tensor) -> None:
     """Refuse rows of weights of which one is negative or not finite, or that have no weight."""
     array = x._a if type(x) is Tensor else None
     if type(array) is ndarray and array.dtype.kind == "f" and array.size:
-        largest = array.max(-1)
-        # no comparison holds for NaN
-        if array.min() >= 0 and largest.min() > 0 and largest.max() < inf:
+        largest = maximum.reduce(array, -1)
+        if largest.size > _FEW:
+            low, high = largest.min(), largest.max()
+        else:
+            each = [largest.item()] if array.ndim == 1 else largest.tolist()
+            low, high = min(each), max(each)
+        if minimum.reduce(array, None) >= 0 and low > 0 and high < inf:  # all false of NaN
             return
     finite = compare.logical_and(compare.isfinite(x), compare.greater_equal(x, constant_like(0, x)))
     _require(

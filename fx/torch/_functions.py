@@ -14,7 +14,8 @@ from fx.errors import DTypeError, InPlaceError
 from fx.tensor import Tensor
 from fx.torch._table import BINARY, SIGNATURES, UNARY
 from fx.writing.inplace import give_out, user_writes
-from fx.writing.views import VIEWS, noting
+from fx.writing.viewing import noting
+from fx.writing.views import VIEWS
 
 _RENAMED = frozenset(("input", "other", "dim"))  # a required one may come under NumPy's word
 _NUMBERS = bool | int | float | complex

@@ -8,6 +8,7 @@ from typing import Any
 
 from fx import dtypes, seen, tree
 from fx.frames import is_internal
+from fx.levels import live
 from fx.ops.methods.torch_attributes import constructed
 from fx.seen import TORCH, Size, TorchDType
 from fx.staged_number import StagedNumber
@@ -98,9 +99,10 @@ _sizes = _Sizes()
 
 
 def _size_of(shape: tuple[Any, ...]) -> Size:
-    """The sizes of what is staged, of which some may stand for any."""
-    staged = any(type(n) is StagedNumber for n in shape)
-    return Size(shape) if staged else _sizes[shape]
+    """The sizes of what may be staged, of which some may stand for any."""
+    if live and any(type(n) is StagedNumber for n in shape):
+        return Size(shape)
+    return _sizes[shape]
 
 
 def _decided(name: str, plain: property) -> property:

@@ -12,7 +12,7 @@ import numpy as np
 from fx.ops.pointwise import complex_numbers
 from fx.writing.noting import Selection
 from fx.writing.paths import selections
-from fx.writing.views import noting
+from fx.writing.viewing import noting
 
 
 def _as_pairs(x: Any) -> Any:

@@ -81,6 +81,9 @@ def families() -> None:
             del x._view
         elif record is not None and record.family.repeated and not record.path:
             widen(record.family)
+    for cell in cells:
+        if (record := _mark(cell)) is not None and record.family is not None:
+            record.family.told = None
     origins.clear()
     copies.clear()
     detached.clear()

@@ -83,6 +83,12 @@ class Selection:
 
     def __call__(self, x: Any, **params: Any) -> Any:
         """The elements, as a view of ``x``."""
+        if type(x) is Tensor and not writing.started and not modes.views:
+            out, own = self.function(x, **params), x._a  # whose memory tells of it
+            if type(out) is Tensor and type(own) is np.ndarray:
+                base = out._a.base
+                if base is not None and (base is own or base is own.base):
+                    return out
         views, modes.views = modes.views, False
         try:
             out = self.function(x, **params)
@@ -186,7 +192,7 @@ def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
                 if primitive is conj:
                     _note_copy(x, out)
                 else:
-                    _note_origin(family, out._a)
+                    note_origin(family, out._a)
     members = family.members
     if len(members) >= family.limit:
         members = family.swept()
@@ -254,7 +260,7 @@ def _of_cell(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> bool:
         writing.watched[id(family)] = family
         family.watched = True
     if not writing.started:
-        _note_origin(family, out._a)
+        note_origin(family, out._a)
     members = family.members
     if len(members) >= family.limit:
         members = family.swept()
@@ -373,7 +379,7 @@ def _note_copy(x: Any, out: Any) -> None:
         copies[number] = ref(owner, gone), x, out._view, array.shape, out._node is not None
 
 
-def _note_origin(family: Family, array: Any) -> None:
+def note_origin(family: Family, array: Any) -> None:
     """Note in what memory a parameter was when a view of it was taken, and where in it."""
     if type(array) is np.ndarray:
         owner = array if array.base is None else owner_of(array)
@@ -382,6 +388,7 @@ def _note_origin(family: Family, array: Any) -> None:
             origins[id(owner)] = ref(owner), family, *_place_in(owner, family)
         elif found[1] is not family:
             origins[id(owner)] = ref(owner), False, None, None
+        family.told = ref(owner)
 
 
 def _place_in(owner: Any, family: Family) -> tuple[Any, Any]:

@@ -72,6 +72,7 @@ class Family:
             order of the axes.
         members: weak references to the views.
         watched: whether the next step of an optimizer looks at it.
+        told: a weak reference to the memory of a parameter that ``origins`` know of.
         inner: whether there is more of that memory, of which nothing is known since it was written.
         repeated: whether the first shows elements several times.
         found: whether members were found by their memory, which does not tell what was detached.
@@ -80,7 +81,7 @@ class Family:
 
     __slots__ = (
         "__weakref__", "array", "cell", "found", "inner", "limit", "members", "of_user",
-        "repeated", "root", "shape", "strides", "unclear", "watched",
+        "repeated", "root", "shape", "strides", "told", "unclear", "watched",
     )  # fmt: skip
     strides: tuple[int, ...] | None
 
@@ -90,6 +91,11 @@ class Family:
         self.limit = _MOST
         self.of_user = self.found = self.watched = self.inner = self.repeated = False
         self.unclear: Any = ()
+        self.told: Any = None
+        if type(root) is Tensor and type(array := root._a) is ndarray and array.flags.c_contiguous:
+            self.root, self.array, self.shape = ref(root), array, array.shape
+            self.strides = None
+            return
         if type(root) is Tensor or type(root) is Named:
             self.root = ref(root)
             self.array = array = array_in.__get__(root)

@@ -7,10 +7,8 @@ they give has elements of its own.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, wraps
-from inspect import CO_VARARGS, CO_VARKEYWORDS
 from math import prod
-from sys import _getframe, getrefcount
+from sys import _getframe
 from typing import Any
 
 from numpy import ndarray
@@ -18,7 +16,7 @@ from numpy import ndarray
 import fx.ops.indexing.getting as indexing
 from fx.config import modes, writing
 from fx.errors import WriteError
-from fx.frames import is_internal, known
+from fx.frames import is_internal
 from fx.graph.named import Named
 from fx.levels import Tracer
 from fx.ops.axes import normal_axis
@@ -33,13 +31,14 @@ from fx.ops.products.matrices import _diagonal_array
 from fx.ops.shapes.padding import _lying, _windows_array
 from fx.prims.shape import reshape, transpose
 from fx.state import Cell
-from fx.tape import CELL, Leaf
+from fx.tape import CELL
 from fx.tensor import Tensor, new_tensor
-from fx.writing.host import is_hosted, memories
 from fx.writing.layouts import layout, lies_as_told, steps_of, strides_of
-from fx.writing.noting import SURELY, Selection, link, start
+from fx.writing.noting import Selection, link, start
 from fx.writing.paths import selections
+from fx.writing.quick_views import quick_ways
 from fx.writing.records import CUT
+from fx.writing.viewing import watch
 
 VIEWS = frozenset(
     """
@@ -49,113 +48,6 @@ VIEWS = frozenset(
     unbind unstack diagonal unfold as_strided real imag conj data detach
     """.split()  # noqa: SIM905
 )
-# of what these give PyTorch says that it is a view or raises, by strides that may be others here
-ALWAYS = frozenset(("view", "view_as", "unflatten"))
-# whose results share elements with one another, or lie upon themselves: noted also of a temporary
-SHARED = frozenset(
-    """
-    expand expand_as broadcast_to chunk split split_with_sizes tensor_split hsplit
-    vsplit dsplit unbind unstack unfold as_strided
-    """.split()  # noqa: SIM905
-)
-# what gives the tensor itself where nothing is to be done
-ITSELF = frozenset(("flatten", "real", "conj", "atleast_1d", "atleast_2d", "atleast_3d"))
-
-
-def noting(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, whose results are noted as views where the user calls it."""
-    itself = function.__name__ in ITSELF
-    way = SURELY if function.__name__ in ALWAYS else True
-    most = 0 if function.__name__ in SHARED else _held_by_none()
-    make = _factory(*_signature(function))
-    return wraps(function)(make(function, itself, way, most))  # type: ignore[no-any-return]
-
-
-# gathering all arguments to hand them on takes 0.12 µs, a tenth of what a view takes
-_VIEWING = """
-def make(_function, _itself, _way, _most):
- def viewing({arguments}):
-  _now = modes.__dict__  # one look at what the thread has: an attribute of it costs as much
-  if _now["views"]:
-   return _function({arguments})
-  if type({self}) is Tensor and (
-   not writing.started or (getrefcount({self}) <= _most and _is_own({self}))
-  ):
-   return _function({arguments})
-  _name = _getframe(1).f_code.co_filename
-  _internal = known.get(_name)
-  if _internal or (_internal is None and is_internal(_name)):
-   return _function({arguments})
-  _now["views"] = _way
-  try:
-   _out = _function({arguments})
-   if _out is {self}:
-    return _out if _itself else _alias(_out)
-   if type(_out) is tuple and any(_x is {self} for _x in _out):
-    return tuple([_alias(_x) if _x is {self} else _x for _x in _out])
-   return _out
-  finally:
-   _now["views"] = False
- return viewing
-"""
-
-
-def _signature(function: Callable[..., Any]) -> tuple[str, str]:
-    """How a method takes its arguments, and the first one's name."""
-    code = getattr(function, "__code__", None)
-    if code is None or not code.co_argcount:
-        return "self, *args, **kwargs", "self"
-    names, count = code.co_varnames, code.co_argcount
-    rest = [f"*{names[count]}"] if code.co_flags & CO_VARARGS else []
-    taken = [*names[:count], *rest]
-    keywords = code.co_kwonlyargcount or code.co_flags & CO_VARKEYWORDS
-    if keywords or len(taken) > 2 or function.__defaults__:  # type: ignore[attr-defined]
-        return f"{names[0]}, *args, **kwargs", names[0]
-    return ", ".join(taken), names[0]
-
-
-@cache  # ten sources in all, since each takes 0.2 ms of the import
-def _factory(arguments: str, first: str) -> Any:
-    source = _VIEWING.format(arguments=arguments, self=first)
-    space = {
-        "modes": modes, "writing": writing, "Tensor": Tensor, "getrefcount": getrefcount,
-        "_getframe": _getframe, "known": known, "is_internal": is_internal, "_is_own": _is_own,
-        "_alias": _alias, "__name__": __name__,
-    }  # fmt: skip
-    exec(compile(source, __file__, "exec"), space)  # code of fx's, not of the user's
-    return space["make"]
-
-
-def _held_by_none() -> int:
-    """How often what has no name is held while a method of it runs; 0 where that cannot be told."""
-    probe = _Probe()
-    named: int = probe.count()
-    alone: int = _Probe().count()
-    return alone if alone < named else 0
-
-
-class _Probe:
-    def count(self, *args: Any, **kwargs: Any) -> int:
-        return getrefcount(self)
-
-
-def _is_own(x: Tensor) -> bool:
-    """Whether a tensor that nobody holds has memory that nobody else sees.
-
-    Then a view of it is a tensor like others, of which nothing is noted. What is written into that
-    goes into a copy, since its array is one of NumPy's views.
-    """
-    if getattr(x, "_view", None) is not None or type(x._node) is Leaf:
-        return False
-    array = x._a
-    if type(array) is not ndarray:
-        return False
-    return (array.base is None and id(array) not in memories) or not is_hosted(array)
-
-
-def _alias(x: Any) -> Any:
-    """Another tensor of the same elements."""
-    return reshape(x, shape=x._shape)
 
 
 def noted(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -295,6 +187,9 @@ def _note(x: Any, out: Any, index: Any) -> Any:
     return link(x, out, index_of, {"index": index if type(index) is int else fixed(index)})
 
 
+_QUICK = quick_ways(index_of)
+
+
 def attach() -> None:
     """Put them on Tensor; what tracers and cells give is noted from now on."""
     for name, method in SELECTIONS.items():
@@ -325,13 +220,8 @@ def follow(on: bool = True) -> None:
 
 def _watch(kind: Any) -> None:
     """Have the views noted that the user takes of tensors of a class."""
+    quick = _QUICK if kind is Cell or kind is Tensor else {}
     for name in VIEWS:
-        found = kind.__dict__.get(name)
-        if found is None and kind is not Tensor:
-            found = Tensor.__dict__.get(name)
-        elif kind is not Tensor:
-            continue  # its own
-        if isinstance(found, property):
-            setattr(kind, name, property(noting(found.fget), found.fset, doc=found.__doc__))
-        elif found is not None:
-            setattr(kind, name, noting(found))
+        own = name in kind.__dict__
+        if own if kind is Tensor else not own and name in Tensor.__dict__:
+            watch(kind, name, quick.get(name))

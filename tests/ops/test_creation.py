@@ -340,3 +340,15 @@ def test_eval_shape_of_a_function_that_looks_at_values():
     with pytest.raises(DeviceError, match="no values") as caught:
         fx.eval_shape(lambda x: x if x[0] > 0 else -x, fx.ones(2))
     assert "let no value decide" in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize("num", [2, 3, 99, 100, 255, 256, 257, 513])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "complex64"])
+def test_linspace_counts_from_both_ends(num, dtype):
+    start, stop = (-3, 40) if dtype == "int64" else (-3.3, 7.1)
+    step = (stop - start) / (num - 1)
+    half = num // 2
+    near = [start + step * i for i in range(half)]
+    far = [stop - step * i for i in range(num - half)][::-1]
+    expected = np.array([*near, *far]).astype(dtype)
+    np.testing.assert_array_equal(fx.linspace(start, stop, num, dtype=dtype).numpy(), expected)

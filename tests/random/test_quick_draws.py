@@ -8,6 +8,7 @@ import pytest
 import fx
 import fx.random.generator as generator
 from fx.backends.cpu import draws, philox
+from fx.random import order
 
 NAN, INF = float("nan"), float("inf")
 
@@ -68,3 +69,32 @@ def test_wrong_ranges_are_refused_as_before():
         fx.errors.DTypeError, match="only floating and complex tensors can require grad"
     ):
         fx.randint(0, 5, (2,), requires_grad=True)
+
+
+@pytest.mark.parametrize("shape", [(5,), (1, 4), (3, 7), (100, 6)])
+@pytest.mark.parametrize("count", [1, 5, 40])
+def test_places_by_weight_are_those_of_the_key(shape, count):
+    weights = fx.rand(shape) + 0.1
+    fx.manual_seed(count)
+    found = [fx.multinomial(weights, count, replacement=True) for _ in range(3)]
+    generator = fx.Generator().manual_seed(count)
+    for one in found:
+        key = fx.random.next_key(generator)
+        assert one.tolist() == order.weighted(key, weights, count, True).tolist()
+    assert fx.random.next_key().tolist() == fx.random.next_key(generator).tolist()
+
+
+@pytest.mark.parametrize("rows", [1, 3, 200])
+@pytest.mark.parametrize("bad", [-1.0, float("nan"), float("inf"), -float("inf"), 0.0])
+def test_weights_that_are_none_are_refused_and_draw_nothing(rows, bad):
+    for at in {0, rows - 1}:
+        weights = fx.ones((rows, 3)).at[at].set(0.0).at[at, 1].set(bad)
+        fx.manual_seed(1)
+        with pytest.raises(RuntimeError):
+            fx.multinomial(weights, 2, replacement=True)
+        with pytest.raises(RuntimeError):
+            fx.multinomial(weights[at], 2, replacement=True)
+        assert (
+            fx.random.next_key().tolist()
+            == fx.random.next_key(fx.Generator().manual_seed(1)).tolist()
+        )

@@ -281,11 +281,16 @@ def places_at_shares(weights: np.ndarray, u: np.ndarray) -> np.ndarray:
     n = weights.shape[-1]
     if weights.ndim == 1:
         place = totals.searchsorted(wanted, "right")
-    elif wanted.size * n <= limits.COUNTED_PLACES:
+    elif wanted.size * n <= limits.COUNTED_PLACES and not _is_searched(totals.dtype):
         place = np.add.reduce(totals[..., None, :] <= wanted[..., None], -1, np.int64)
     else:
         place = searchsorted(totals, wanted, side="right")
     return np.minimum(place, n - 1)  # type: ignore[no-any-return]
+
+
+def _is_searched(dtype: np.dtype) -> bool:
+    """Whether there is a kernel that searches rows of a dtype."""
+    return any_size.if_ready("order", "search", WORDS[dtype][0]) is not None
 
 
 def search_price(n: int) -> float:

@@ -39,14 +39,14 @@ def view(x: Tensor, index: Index) -> Tensor:
             if found is None:
                 return _steps(x, index=index)  # which says what is wrong
             out = _new(Tensor)
-            out._a = found if type(found) is ndarray else _element(array, index)
+            out._a = found if type(found) is ndarray else element(array, index)
             out._node = None
             if held._node is not None and modes.record0:
-                attach(_view, _pullback(array.shape, fixed(index)), (held._node,), out)
+                attach(indexed, back_of(array.shape, fixed(index)), (held._node,), out)
             if _note is not None and (held is not x or _note_plain) and modes.views:
                 return _note(x, out, index)
             return out
-    out = _view(x, index=index)
+    out = indexed(x, index=index)
     if _note is not None and modes.views:
         return _note(x, out, index)
     return out
@@ -65,7 +65,7 @@ def note_views(note: Callable[[Tensor, Tensor, Index], Tensor], plain: bool = Fa
     _note, _note_plain = note, plain
 
 
-def _element(array: Any, index: Index) -> Any:
+def element(array: Any, index: Index) -> Any:
     """One element, in its place in the memory of an array."""
     return array[(*index, ...) if type(index) is tuple else (index, ...)]
 
@@ -73,7 +73,7 @@ def _element(array: Any, index: Index) -> Any:
 def cut_array(array: Any, *, index: Index) -> Any:
     """``array[index]``, also of one element a view."""
     found = array[index]
-    return found if type(found) is ndarray else _element(array, index)
+    return found if type(found) is ndarray else element(array, index)
 
 
 def along(x: Tensor, axis: int, start: int, stop: int, step: int = 1) -> Tensor:
@@ -106,7 +106,7 @@ def _views(x: Tensor, indices: Sequence[Index]) -> tuple[Tensor, ...]:
     outs = tuple([new_tensor(asarray(array[index])) for index in indices])
     if x._node is not None and modes.record0:
         shape = x._a.shape
-        record_each(_view, x, [_pullback(shape, index) for index in indices], outs)
+        record_each(indexed, x, [back_of(shape, index) for index in indices], outs)
     if _note is not None and _note_plain and modes.views:
         return tuple([_note(x, out, index) for out, index in zip(outs, indices)])
     return outs
@@ -231,10 +231,10 @@ def _fixed_slice(e: slice) -> slice:
 
 
 def _vjp(needs: Any, x: Tensor, *, index: Index) -> Any:
-    return _pullback(x._shape, fixed(index))
+    return back_of(x._shape, fixed(index))
 
 
-def _pullback(shape: tuple[int, ...], index: Index) -> Any:
+def back_of(shape: tuple[int, ...], index: Index) -> Any:
     return lambda ct: (_back(ct, shape, index),)
 
 
@@ -245,4 +245,4 @@ def _kernel(x: ndarray, *, index: Index) -> Any:
         return None
 
 
-_view = fuse("view", cpu=_kernel, reference=_steps, vjp=_vjp, torch_name="Slice")
+indexed = fuse("view", cpu=_kernel, reference=_steps, vjp=_vjp, torch_name="Slice")

@@ -353,6 +353,11 @@ def _both_ways(start: Any, stop: Any, step: Any, num: int, dtype: Any) -> np.nda
     """The numbers of ``linspace``, from both ends to the middle."""
     half = num // 2
     out = np.empty(num, dtype)
+    if num <= len(_LINE):
+        gaps = step * _LINE[: num - half]
+        out[:half] = start + gaps[:half]
+        out[half:] = (stop - gaps)[::-1]
+        return out
     line = np.arange(min(_BLOCK, num - half), dtype=np.float64)
     for first in range(0, num - half, _BLOCK):
         gaps = step * (line[: num - half - first] + first)
@@ -363,6 +368,7 @@ def _both_ways(start: Any, stop: Any, step: Any, num: int, dtype: Any) -> np.nda
 
 
 _BLOCK = 1 << 14  # numbers, which stay in the cache until they are rounded
+_LINE = np.arange(256, dtype=np.float64)
 
 
 def logspace(

@@ -122,7 +122,8 @@ def _diagonal_array(x: ndarray, *, offset: int, axis1: int, axis2: int) -> ndarr
         out = x.diagonal(offset, axis1, axis2)
     except (TypeError, ValueError):
         return None
-    out.flags.writeable = x.flags.writeable
+    if x.flags.writeable:
+        out.setflags(write=True)
     return out
 
 

@@ -258,7 +258,7 @@ def _lying(x: ndarray, shape: Sequence[int], strides: Sequence[int]) -> ndarray:
     owner = x if type(x.base) is not ndarray else x.base
     if owner.flags.c_contiguous and x.flags.writeable and x.dtype.kind in "biufc":
         start = 0
-        if owner is not x:
+        if owner is not x and (owner.nbytes != x.nbytes or not x.flags.c_contiguous):
             start = x.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
         return ndarray(shape, x.dtype, owner, start, strides)
     return as_strided(x, shape, strides)
