@@ -149,3 +149,32 @@ def test_kernels_that_nothing_stands_in_for_need_no_layout_of_objects(monkeypatc
     any_size._under_new_limits()
     for a, b in zip(got, want, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        "bool",
+        "int8",
+        "uint16",
+        "float16",
+        "bfloat16",
+        "float32",
+        "int64",
+        "complex64",
+        "complex128",
+    ],
+)
+def test_arrays_of_one_number(dtype):
+    kind = getattr(fx, dtype)
+    values = [1, -0.0, 1.5, float("nan")] if kind.kind in "fV" else [1]
+    values += [complex(2, -0.0), complex(2, 0.0)] if kind.kind == "c" else []
+    with limits.given(FILL_FROM=64, FILL_BLOCK=128):
+        for _ in range(limits.EARLY_CALLS + 2):
+            fx.full(64, 1, dtype=kind)
+        for value in values:
+            for shape in [(63,), (64,), (65,), (3, 43), (2, 3, 101), (1000,)]:
+                got = registry["full"].cpu(shape=shape, value=value, dtype=kind, device="cpu")
+                want = np.full(shape, value, got.dtype)
+                assert got.shape == shape
+                assert got.tobytes() == want.tobytes()

@@ -198,3 +198,18 @@ def test_what_is_no_index_is_named():
         run(prims.take_along_axis, x, one, axis=1)
     with pytest.raises(IndexingError, match="mode must be one of set, add, mul, min, max"):
         run(prims.scatter, x, one, np.zeros((2, 1)), axis=1, mode="sum")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8])
+@pytest.mark.parametrize("shape", [(1, 1), (7, 3), (2, 5, 40), (1000, 10)])
+def test_one_element_of_each_row(shape, dtype):
+    rng = np.random.default_rng(0)
+    x = rng.integers(-100, 100, shape).astype(dtype)
+    idx = rng.integers(-shape[-1], shape[-1], (*shape[:-1], 1))
+    got = fx.take_along_axis(fx.tensor(x), fx.tensor(idx), axis=-1).numpy()
+    np.testing.assert_array_equal(got, np.take_along_axis(x, idx, -1))
+    for far in (shape[-1], -shape[-1] - 1):
+        wrong = idx.copy()
+        wrong.reshape(-1)[-1] = far
+        with pytest.raises(IndexError, match=f"index {far} is out of range"):
+            fx.take_along_axis(fx.tensor(x), fx.tensor(wrong), axis=-1)

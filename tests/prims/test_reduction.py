@@ -1,5 +1,7 @@
 """Reductions where the laws do not look: ties, NaN, infinities, nothing at all, other dtypes."""
 
+import contextlib
+import itertools
 import pickle
 
 import numpy as np
@@ -8,6 +10,7 @@ import scipy.special
 
 import fx
 import fx.prims.reduction as prims
+from fx import limits
 from fx.backends.cpu import sums
 from fx.errors import AxisError, DTypeError, ShapeError
 from tests.prims.tools import (
@@ -245,6 +248,56 @@ def test_a_sum_is_the_same_however_its_array_lies_and_beside_others(f, dtype):
             continue
         lanes = fx.vmap(f)(fx.stack([dense, dense * 2])).numpy()
         np.testing.assert_array_equal(lanes[0], want)
+
+
+def _by_four(x, axes):
+    """The sum over ``axes`` of float32: four of each block of 64, then float64."""
+    last = axes[-1]
+    if x.shape[last] < 256 and x.shape[last] % 64:
+        last = max(axes, key=lambda a: (x.shape[a], a))
+    y = np.moveaxis(x, last, 0)
+    near = len(y) // 64 * 64 if len(y) >= 64 else 0
+    a, b, c, d = y[:near].reshape(-1, 4, 16, *y.shape[1:]).swapaxes(0, 1)
+    trees = ((a + b) + (c + d)).astype(np.float64).sum((0, 1))
+    rest = [i - (i > last) for i in axes if i != last]
+    return (trees + y[near:].astype(np.float64).sum(0)).sum(tuple(rest)).astype(np.float32)
+
+
+LAID_OUT = [
+    ((63,), (0,)), ((64,), (0,)), ((1000,), (0,)), ((100_003,), (0,)), ((33, 300), (1,)),
+    ((33, 300), (0, 1)), ((300, 33), (0,)), ((300, 33), (0, 1)), ((128, 3), (0, 1)),
+    ((3, 100, 70), (1,)), ((3, 100, 70), (0, 2)), ((3, 100, 70), (0, 1, 2)),
+    ((70, 128, 5), (0, 1)), ((129, 2100), (0,)), ((30, 28, 28), (1, 2)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("shape", "axes"), LAID_OUT)
+@pytest.mark.parametrize("sizes", ["normal", "tiny"])
+def test_float64_takes_up_the_same_four_numbers_in_any_layout_and_without_a_compiler(
+    shape, axes, sizes, monkeypatch
+):
+    x = np.random.default_rng(7).standard_normal(shape).astype(np.float32) + np.float32(3)
+    want = _by_four(x, axes)
+    wide = np.zeros(tuple(2 * n for n in shape), np.float32)[(slice(None, None, 2),) * x.ndim]
+    wide[...] = x
+    orders = [np.argsort(p) for p in itertools.permutations(range(x.ndim))]
+    laid = [x.transpose(p).copy().transpose(np.argsort(p)) for p in orders]
+    with limits.tiny() if sizes == "tiny" else contextlib.nullcontext():
+        for array in (*laid, wide, x[::-1].copy()[::-1]):
+            np.testing.assert_array_equal(sums.total(array, axes), want)
+        monkeypatch.setattr(sums, "_compiler", lambda: False)
+        monkeypatch.setattr(sums, "_passes", {})
+        for array in (x, wide):
+            np.testing.assert_array_equal(sums.total(array, axes), want)
+            kept = np.expand_dims(want, axes)
+            np.testing.assert_array_equal(sums.total(array, axes, True), kept)
+
+
+def test_a_long_sum_has_the_bits_of_the_compiled_one():
+    compiled = fx.jit(fx.sum)
+    for n in (200, 1000, 5000, 100_003):
+        x = fx.tensor(np.random.default_rng(n).standard_normal(n).astype(np.float32) + 5)
+        assert fx.sum(x).item() == compiled(x).item()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from math import copysign
+from functools import lru_cache
+from math import copysign, prod
 from typing import Any
 
 import numpy as np
 
+from fx import limits
+from fx.backends.cpu.llvm import any_size
 from fx.dtypes import plain
 
 _INT64 = np.dtype(np.int64)
@@ -17,9 +20,33 @@ def full(*, shape: tuple[int, ...], value: Any, dtype: Any, device: str) -> np.n
     """A constant array."""
     if value == 0 and (type(value) is not float or copysign(1.0, value) > 0):
         return _zeros(shape, dtype)
+    value = plain(value, dtype)
+    if prod(shape) * dtype.itemsize >= limits.FILL_FROM:
+        fill = any_size.if_ready("filling", "fill", "f")
+        if fill is not None:
+            return _filled(fill, shape, value, dtype)
     out = np.empty(shape, dtype)
-    out.fill(plain(value, dtype))
+    out.fill(value)
     return out
+
+
+def _filled(fill: any_size.Run, shape: tuple[int, ...], value: Any, dtype: Any) -> np.ndarray:
+    # complex numbers may be equal and not the same
+    pattern = (_pattern.__wrapped__ if type(value) is complex else _pattern)(value, dtype)
+    out = any_size.empty([pattern, *shape])
+    tasks = -(-out.nbytes // limits.FILL_BLOCK)
+    many = any_size.chunk_of(tasks, limits.FILL_BLOCK / _SPEED)
+    fill([tasks, many, pattern, out, out.nbytes, limits.FILL_BLOCK])
+    return out
+
+
+@lru_cache(64)
+def _pattern(value: Any, dtype: Any) -> np.ndarray:
+    return np.full(_LINE // dtype.itemsize, value, dtype)
+
+
+_LINE = 64  # bytes
+_SPEED = 100  # bytes a nanosecond
 
 
 def iota(

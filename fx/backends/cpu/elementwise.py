@@ -218,8 +218,8 @@ _POWERS = {  # by the exponent
 def power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """x to the power y. ValueError for an integer to a negative power."""
     number = y.item() if y.size == 1 and y.ndim <= x.ndim else None
-    if number in (1, 2) and x.dtype.kind != "c":
-        return np.square(x) if number == 2 else np.positive(x)
+    if number in (0, 1, 2) and x.dtype.kind != "c":
+        return np.square(x) if number == 2 else x.copy("K") if number else np.ones_like(x)
     if x.dtype.kind == "f":
         compiled = _POWERS.get(number)
         if compiled is not None:

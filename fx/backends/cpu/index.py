@@ -141,9 +141,11 @@ def take_along_axis(x: np.ndarray, idx: np.ndarray, *, axis: int) -> np.ndarray:
         return np.asarray(x[_grid(_nonnegative(at, n), axis)])
     x = _dense(x)
     out, bad = any_size.empty([x, *at.shape]), _NONE.copy()
-    any_size.kernel("places", "take", word)(
-        [a, any_size.chunk_of(a, m * b), x, at, out, n, m, b, bad]
-    )
+    chunk = any_size.chunk_of(a, m * b)
+    if m == b == 1:
+        any_size.kernel("places", "take_one", word)([a, chunk, x, at, out, n, bad])
+    else:
+        any_size.kernel("places", "take", word)([a, chunk, x, at, out, n, m, b, bad])
     if bad.item() >= 0:
         _refuse(bad.item(), at, n)
     return out

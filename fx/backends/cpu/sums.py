@@ -1,7 +1,9 @@
 """Sums of floats along any axes: added up in float64, in blocks of which sizes alone decide.
 
 The rows that are added up are cut into chunks, each a task with one float64 result; the chunks'
-results are added up in the same way. Without a compiler NumPy adds up in float64.
+results are added up in the same way. Of float32 four numbers are added up before float64 takes
+them (``llvm/any_size/sums.py``): along one of the axes, the *lead*, which sizes alone choose, so
+that an array has the same sum however it lies. Without a compiler NumPy does the same.
 """
 
 from __future__ import annotations
@@ -20,20 +22,24 @@ from fx.primitive import registry
 
 Axes = tuple[int, ...]
 
+BLOCK, APART = any_size.BLOCK, any_size.APART
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 _add = np.add.reduce
 _LIKE = {dtype: np.zeros(1, dtype) for dtype in (_F32, _F64)}
 
 
-def total(x: np.ndarray, axes: Axes, keepdims: bool = False) -> Any:
-    """The sum over ``axes`` (sorted, not negative) in the dtype of ``x``, which may be any."""
+def total(x: np.ndarray, axes: Axes, keepdims: bool = False, lead: int | None = None) -> Any:
+    """The sum over ``axes`` (sorted, not negative) in the dtype of ``x``, which may be any.
+
+    ``lead`` is given where the axes stand in another order than those of whoever asks.
+    """
     dtype = x.dtype
     if dtype is _F32 or dtype is _F64:
         flags = x.flags
         if flags.c_contiguous and flags.aligned:
-            passes = _passes.get((x.shape, axes, keepdims, dtype))
+            passes = _passes.get((x.shape, axes, keepdims, dtype, lead))
             if passes is None:
-                passes = _known_passes(x.shape, axes, keepdims, dtype)
+                passes = _known_passes(x.shape, axes, keepdims, dtype, lead)
             for run, spec, before, behind in passes:
                 sums = any_size.empty(spec)
                 run([*before, x, sums, *behind])
@@ -52,13 +58,34 @@ def total(x: np.ndarray, axes: Axes, keepdims: bool = False) -> Any:
     return _add(x, axes, dtype, None, keepdims)
 
 
+def _lead(shape: tuple[int, ...], axes: Axes) -> int:
+    """The axis whose numbers float64 takes up by four: a long last one or the longest; -1: none."""
+    last = axes[-1]
+    if shape[last] < _LONG and shape[last] % BLOCK:
+        last = max(axes, key=lambda a: (shape[a], a))
+    return last if shape[last] >= BLOCK else -1
+
+
 _compiler = any_size.available
 
 
 def _by_numpy(x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
     if x.dtype is _F64:
         x = np.ascontiguousarray(x)  # NumPy's order follows how it lies
-    return cast(_add(x, axes, _F64, None, keepdims), x.dtype)
+    lead = _lead(x.shape, axes) if x.dtype is _F32 else -1
+    if lead < 0:
+        return cast(_add(x, axes, _F64, None, keepdims), x.dtype)
+    near = x.shape[lead] // BLOCK * BLOCK
+    before = (slice(None),) * lead
+    blocks = x[(*before, slice(near))]
+    blocks = blocks.reshape(*x.shape[:lead], -1, *_TREE, *x.shape[lead + 1 :])  # no copy
+    a, b, c, d = [blocks[(*before, slice(None), k)] for k in range(_TREE[0])]
+    with np.errstate(all="ignore"):
+        trees = (a + b) + (c + d)
+        over = (*[i for i in axes if i <= lead], *[i + 1 for i in axes if i >= lead])
+        found = _add(trees, over, _F64) + _add(x[(*before, slice(near, None))], axes, _F64)
+        found = cast(found, x.dtype)
+    return np.expand_dims(found, axes) if keepdims else found
 
 
 def cast(x: Any, dtype: np.dtype) -> Any:
@@ -69,7 +96,8 @@ def cast(x: Any, dtype: np.dtype) -> Any:
 def _turned(x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
     """The sum of an array that is not dense, in an order of its axes in which it is, or copied.
 
-    A sum of float32 has room for another order: it is added up in float64 and rounded in the end.
+    A sum of float32 has room for another order beside that of its trees: it is added up in float64
+    and rounded in the end.
     """
     if x.dtype is _F64 or (x.ndim == 1 and x.size <= limits.SUM_COPIED):
         return total(x.copy("C"), axes, keepdims)
@@ -79,7 +107,9 @@ def _turned(x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
         if x.size > limits.SUM_COPIED:
             return _by_numpy(x, axes, keepdims)
         return total(x.copy("C"), axes, keepdims)
-    out = total(turned, tuple(sorted([order.index(a) for a in axes])), True)
+    lead = _lead(x.shape, axes)
+    lead = order.index(lead) if lead >= 0 else lead
+    out = total(turned, tuple(sorted([order.index(a) for a in axes])), True, lead)
     out = out.transpose([order.index(i) for i in range(x.ndim)])
     return out if keepdims else out.squeeze(axes)
 
@@ -90,77 +120,117 @@ Pass = tuple[any_size.Run, list[Any], list[int], list[int]]
 
 
 def _known_passes(
-    shape: tuple[int, ...], axes: Axes, keepdims: bool, dtype: np.dtype
+    shape: tuple[int, ...], axes: Axes, keepdims: bool, dtype: np.dtype, lead: int | None
 ) -> list[Pass]:
     """The passes of a sum of a dense array, kept; none where NumPy has to do it."""
     if not axes or 0 in shape or axes[-1] >= len(shape) or not _compiler():
         return []
     if len(_passes) >= _MOST:
         _passes.clear()
-    found = _passes[shape, axes, keepdims, dtype] = _planned(shape, axes, keepdims, dtype)
+    found = _planned(shape, axes, keepdims, dtype, _lead(shape, axes) if lead is None else lead)
+    _passes[shape, axes, keepdims, dtype, lead] = found
     return found
 
 
-def _planned(shape: tuple[int, ...], axes: Axes, keepdims: bool, dtype: np.dtype) -> list[Pass]:
+def _planned(
+    shape: tuple[int, ...], axes: Axes, keepdims: bool, dtype: np.dtype, lead: int
+) -> list[Pass]:
     if keepdims:
         kept = [1 if i in axes else n for i, n in enumerate(shape)]
     else:
         kept = [n for i, n in enumerate(shape) if i not in axes]
     passes: list[Pass] = []
     kind = dtype  # of what is added up
+    lead = lead if dtype is _F32 else -1
     while axes:
-        last, k = axes[-1], len(axes) - 1
-        low = last
-        while k and axes[k - 1] == low - 1:  # axes side by side are one
-            k -= 1
-            low -= 1
-        axes, n = axes[:k], prod(shape[low : last + 1])
-        outer, inner = prod(shape[:low]), prod(shape[last + 1 :])
-        shape = (*shape[:low], *shape[last + 1 :])
-        parts = 0
+        low, last, near, apart = _first(shape, axes, lead)
+        n, outer, inner = prod(shape[low : last + 1]), prod(shape[:low]), prod(shape[last + 1 :])
+        alone = len(axes) == last + 1 - low
         # another order of float64 would show beside other rows
-        most = limits.SUM_ACROSS if dtype is _F32 else limits.ROW_SHORT
-        if kind is dtype and not axes and inner == 1 and n <= most:
+        most = min(limits.SUM_ACROSS, BLOCK - 1) if dtype is _F32 else limits.ROW_SHORT
+        if not passes and alone and inner == 1 and n <= most:
             found = _short_rows(dtype.char, (outer, n))
             if found is not None:
                 run, sizes = found
                 return [(run, [_LIKE[dtype], *kept], [1, 0], sizes)]
-        while parts != 1:
-            name, before, behind, parts = _cut(kind, outer, n, inner)
-            final = parts == 1 and not axes
-            out = dtype if final and name != "wide" else _F64
-            to = kept if final else [outer, parts, inner]
-            run = _kernel(name, kind.char, out.char)
-            passes.append((run, [_LIKE[out], *to], before, behind))
-            n, kind = parts, out
+        name, before, behind, parts = _cut(kind, outer, n, inner, near, apart)
+        final = parts == 1 and alone
+        out = dtype if final and name != "wide" else _F64
+        to = kept if final else [outer, parts, inner]
+        passes.append((_kernel(name, kind.char, out.char), [_LIKE[out], *to], before, behind))
+        # what is left of the axes from low to last is one of the parts, if there are some
+        one = [parts] if parts > 1 else []
+        gone = last + 1 - low - len(one)
+        axes = (
+            *[i for i in axes if i < low], *[low] * len(one), *[i - gone for i in axes if i > last]
+        )  # fmt: skip
+        shape = (*shape[:low], *one, *shape[last + 1 :])
+        kind, lead = _F64, -1
     return passes
 
 
-def _cut(dtype: np.dtype, outer: int, n: int, inner: int) -> tuple[str, list[int], list[int], int]:
+def _first(shape: tuple[int, ...], axes: Axes, lead: int) -> tuple[int, int, int, int]:
+    """What is summed next as one axis: the first and the last of axes side by side.
+
+    And how many of its numbers are taken up by four, and how far those four are apart.
+    """
+    last = axes[-1] if lead < 0 else lead
+    low = last
+    if lead < 0 or shape[lead] % BLOCK == 0:  # else a block would go on in the next row
+        while low - 1 in axes:
+            low -= 1
+    if lead < 0:
+        return low, last, 0, APART
+    near, rest = prod(shape[low : last + 1]) // BLOCK * BLOCK, prod(shape[last + 1 :])
+    if all(i in axes for i in range(last, len(shape))):  # rows of rows
+        return low, len(shape) - 1, near * rest, APART * rest
+    return low, last, near, APART
+
+
+def _cut(
+    dtype: np.dtype, outer: int, n: int, inner: int, near: int, apart: int
+) -> tuple[str, list[int], list[int], int]:
     """How (outer, n, inner) is summed over n: the kernel, its words, and how many parts it has."""
     size = dtype.itemsize
     if inner == 1:
-        chunk = limits.SUM_ROW if size == 4 else limits.SUM_ROW >> 3
+        whole = BLOCK // APART * apart
+        chunk = max(1, limits.SUM_ROW // whole) * whole if size == 4 else limits.SUM_ROW >> 3
         parts = -(-n // chunk)
         tasks = outer * parts
+        if size == 4 and apart == APART and outer > any_size.LINES and n <= limits.SUM_LINE:
+            tasks = -(-outer // any_size.LINES)
+            many = any_size.chunk_of(tasks, 0.05 * size * n * any_size.LINES)
+            return "lines", [tasks, many], [n, near, outer], 1
         many = any_size.chunk_of(tasks, 0.05 * size * min(n, chunk))
-        return "rows", [tasks, many], [n, chunk, parts], parts
+        return "rows", [tasks, many], [n, chunk, parts, near, apart], parts
     block = _block(dtype.char)
-    small = n * inner < limits.SUM_BESIDE
-    most = limits.SUM_ROWS if size == 4 else limits.SUM_ROWS >> 2
-    beside = 1 if small else max(1, block // inner)  # rows that share vectors
-    rows = most if small else min(most, max(32, limits.SUM_AREA // (beside * inner) & -32))
+    most = limits.SUM_ROWS // BLOCK * BLOCK if size == 4 else limits.SUM_ROWS >> 2
+    small = n * inner < limits.SUM_BESIDE and (size == 8 or n <= most)
+    if small:
+        beside = 1  # rows that share vectors
+    elif near:
+        beside = _beside(inner, block)
+    else:
+        beside = max(1, block // inner)
+    whole = BLOCK if near else 32
+    rows = most if small else min(most, max(whole, limits.SUM_AREA // (beside * inner) & -whole))
     chunk = beside * rows
     chunks = -(-n // chunk)
     each = 0.06 * size * min(chunk, n) * inner
     tasks = outer * chunks
     if inner >= 4 * block and outer * n * inner * size > limits.SUM_NEAR:
         before = [tasks, any_size.chunk_of(tasks, each)]
-        return "wide", before, [n, inner, chunk, chunks], chunks * beside
+        return "wide", before, [n, inner, chunk, chunks, near], chunks * beside
     blocks = -(-beside * inner // block)
     before = [tasks * blocks, any_size.chunk_of(tasks * blocks, each / blocks)]
-    behind = [n, inner, beside * inner, chunk, chunks, blocks]
+    behind = [n, inner, beside * inner, chunk, chunks, blocks, near]
     return "columns", before, behind, chunks * beside
+
+
+def _beside(inner: int, block: int) -> int:
+    """How many rows share vectors, a part of those of a tree, so that few lanes stay empty."""
+    ways = [k for k in (1, 2, 4, 8, APART) if k * inner <= 4 * block]
+    return min(ways, key=lambda k: (-(-k * inner // block) / k, k), default=1)
 
 
 def _short_rows(char: str, sizes: tuple[int, int]) -> tuple[any_size.Run, list[int]] | None:
@@ -192,7 +262,9 @@ def _block(char: str) -> int:
 
 
 _MOST = 1024
-_passes: dict[tuple[tuple[int, ...], Axes, bool, np.dtype], list[Pass]] = {}
+_LONG = 256  # numbers, from which an axis leads even if the last of them are no whole block
+_TREE = BLOCK // APART, APART
+_passes: dict[tuple[Any, ...], list[Pass]] = {}
 limits.on_change(_passes.clear)
 limits.on_change(_kernel.cache_clear)
 limits.on_change(_short_program.cache_clear)

@@ -22,6 +22,8 @@ from fx import limits
 from fx.backends.cpu import irregular
 
 Run = Callable[[list[Any]], Any]
+BLOCK, APART = 64, 16  # numbers of a block of a sum of float32; those of a tree are so far apart
+LINES = 4  # short rows that are added up together
 
 
 @cache

@@ -30,7 +30,8 @@ class _Kernel:
         b = self.b = ir.IRBuilder(function.append_basic_block("entry"))
         self.table, begin, end, _ = function.args
         special = {
-            "take": self._take, "class": self._class, "pick": self._pick, "lay": self._lay,
+            "take": self._take, "take_one": self._take_one, "class": self._class,
+            "pick": self._pick, "lay": self._lay,
         }  # fmt: skip
         task = special[name]() if name in special else self._scatter(name)
         v.loop(b, begin, end, task, name="task")
@@ -50,6 +51,19 @@ class _Kernel:
     def _store(self, x: Any, base: Any, i: Any) -> None:
         self.b.store(x, v.at(self.b, base, i, x.type), align=v.size_of(x.type))
 
+    def _place(self, idx: Any, n: Any, bad: Any, at: Any, body: Any) -> None:
+        """``body(i)`` with the index at a place, where that is in range."""
+        b = self.b
+        i = self._load(idx, at, v.i64)
+        i = b.select(b.icmp_signed("<", i, v.const(0)), b.add(i, n), i)
+        with b.if_else(b.icmp_unsigned("<", i, n)) as (inside, outside):
+            with inside:
+                body(i)
+            with outside:
+                first = self._load(bad, v.const(0), v.i64)
+                before = b.icmp_unsigned("<", at, first)  # -1 is the largest
+                self._store(b.select(before, at, first), bad, v.const(0))
+
     def _places(self, idx: Any, n: Any, m: Any, lanes: Any, bad: Any, body: Any) -> Any:
         """The task of a row: ``body(from, to)`` with offsets into (rows, n, lanes), (.., m, ..)."""
         b = self.b
@@ -59,15 +73,9 @@ class _Kernel:
 
             def element(j: Any, lane: Any) -> None:
                 at = b.add(target, b.add(b.mul(j, lanes), lane))
-                i = self._load(idx, at, v.i64)
-                i = b.select(b.icmp_signed("<", i, v.const(0)), b.add(i, n), i)
-                with b.if_else(b.icmp_unsigned("<", i, n)) as (inside, outside):
-                    with inside:
-                        body(b.add(source, b.add(b.mul(i, lanes), lane)), at)
-                    with outside:
-                        first = self._load(bad, v.const(0), v.i64)
-                        before = b.icmp_unsigned("<", at, first)  # -1 is the largest
-                        self._store(b.select(before, at, first), bad, v.const(0))
+                self._place(idx, n, bad, at, lambda i: body(
+                    b.add(source, b.add(b.mul(i, lanes), lane)), at
+                ))  # fmt: skip
 
             v.loop(b, v.const(0), m, lambda j: v.loop(
                 b, v.const(0), lanes, lambda lane: element(j, lane), name="lane"
@@ -81,6 +89,17 @@ class _Kernel:
         return self._places(
             idx, n, m, lanes, bad, lambda i, at: self._store(self._load(x, i), out, at)
         )
+
+    def _take_one(self) -> Any:
+        """``x idx out n bad``: out[a] = x[a, idx[a]]."""
+        x, idx, out, n, bad = self._words("aaaia")
+
+        def task(a: Any) -> None:
+            row = self.b.mul(a, n)
+            put = lambda i: self._store(self._load(x, self.b.add(row, i)), out, a)
+            self._place(idx, n, bad, a, put)
+
+        return task
 
     def _scatter(self, mode: str) -> Any:
         """``out idx updates n m lanes bad``: out[a, idx[a, j, b], b] and an update combined."""
