@@ -16,6 +16,7 @@ import sys
 from typing import Any
 
 from fx.frames import is_internal
+from fx.graph.staging import is_staged
 
 INDIFFERENT, USER, NOTED = "indifferent", "user", "noted"
 _AROUND = frozenset(
@@ -71,16 +72,14 @@ _NAMES = {
     "fx.writing.written": ("_look_through",),  # of what it keeps, each reader is asked
 }
 _KNOWN = frozenset((module, name) for module, names in _NAMES.items() for name in names)
-_MAKERS = frozenset(  # ask for a number to make it one of a shape, or the end of a range by ones
-    (
-        ("fx.ops.making.creation", "_shape"),
-        ("fx.ops.making.ranges", "arange"),
-        ("fx.ops.methods.torch_shapes", "_reshaped"),
-        ("fx.ops.shapes.broadcasting", "broadcast_to"),
-        ("fx.ops.shapes.manipulation", "reshape"),
-        ("fx.torch._creation", "arange"),
-    )
-)
+_MAKERS = {  # ask for a number to make it one of a shape, or the end of a range by ones: of what
+    ("fx.ops.making.creation", "_shape"): None,
+    ("fx.ops.making.ranges", "arange"): None,
+    ("fx.ops.methods.torch_shapes", "_reshaped"): "self",
+    ("fx.ops.shapes.broadcasting", "broadcast_to"): "x",
+    ("fx.ops.shapes.manipulation", "reshape"): "x",
+    ("fx.torch._creation", "arange"): None,
+}
 _ASKING = frozenset(
     ("becomes_length", "assume", "known", "__index__", "__int__", "integer", "sizes")
 )
@@ -98,11 +97,16 @@ def reader() -> str:
 
 
 def makes_shape() -> bool:
-    """Whether who asks for a number now puts it into a shape."""
+    """Whether who asks for a number now puts it into a shape of the graph.
+
+    What is made of a known tensor is made now, and has no shape of another size.
+    """
     frame: Any = sys._getframe(1)
     while is_internal(frame.f_code.co_filename):
         name = frame.f_code.co_qualname.partition(".<locals>")[0]
         if name.rpartition(".")[2] not in _ASKING:
-            return (frame.f_globals.get("__name__"), name) in _MAKERS
+            place = frame.f_globals.get("__name__"), name
+            of = _MAKERS.get(place)
+            return place in _MAKERS and (of is None or is_staged(frame.f_locals[of]))
         frame = frame.f_back
     return False
