@@ -20,12 +20,15 @@ from fx.graph.staging import is_staged
 
 INDIFFERENT, USER, NOTED = "indifferent", "user", "noted"
 _AROUND = frozenset(
-    ("tells", "shape", "spec", "called_size")
+    ("tells", "shape", "spec", "called_size", "value")
 )  # properties of what is around a tracer
 _NAMES = {
+    "fx.autograd.methods": ("_get_requires_grad",),
+    "fx.nn.functional._windows": ("batched", "unbatched"),
     "fx.nn.functional.activation": ("_along",),
     "fx.nn.functional.attention": ("scaled_dot_product_attention", "_at_once", "_long", "_few"),
     "fx.nn.functional.cross_entropy": ("cross_entropy",),
+    "fx.nn.functional.loss": ("_pair",),
     "fx.ops.indexing.positions": ("positioned",),  # whose assumptions tell the sizes
     "fx.ops.indexing.views": ("_steps",),  # which tells the sizes that it cuts
     "fx.ops.pointwise.activations": ("softmax", "log_softmax"),
@@ -37,9 +40,27 @@ _NAMES = {
         "_with_batch",
         "multi_head_attention_forward",
     ),
-    "fx.nn.functional.normalization": ("layer_norm",),
+    "fx.nn.functional.conv": ("_biased", "_conv"),
+    "fx.nn.functional.normalization": ("batch_norm_counting", "layer_norm"),
+    "fx.nn.functional.pooling": ("_max_pool",),
+    "fx.nn.sequences.rnn_base": (
+        "RNNBase._check_input",
+        "RNNBase._states",
+        "RNNBase.forward",
+        "_product",
+        "_row",
+    ),
     "fx.ops.making.patterns": ("_part_in_steps", "_triangle"),
     "fx.ops.methods.torch_shapes": ("_reshaped",),
+    "fx.ops.products.einsum": (
+        "_carried_out",
+        "_laid_out",
+        "_prepared",
+        "_prepared.<locals>.<listcomp>",
+        "_product",
+        "einsum",
+        "einsum.<locals>.<listcomp>",
+    ),
     "fx.ops.products.linear": ("_product",),
     "fx.ops.reductions.cumulative": ("_accumulate",),
     "fx.ops.reductions.reduction": (
@@ -59,14 +80,27 @@ _NAMES = {
     "fx.ops.shapes.splitting": ("_told", "chunk", "split"),
     "fx.prims.attention": ("_at_once",),
     "fx.prims.compare": ("_where_vjp",),
+    "fx.prims.convolution": ("_biased",),
     "fx.prims.families": ("binary.<locals>.vjp", "unbroadcast"),
     "fx.prims.indexing": ("_take_along_vjp",),
     "fx.prims.linear": ("_dy", "_dy.<locals>.pullback", "_matmul_vjp", "_rows", "swap_last"),
     "fx.prims.losses": ("at_targets",),
-    "fx.prims.norms": ("_variance.<locals>.<listcomp>", "centred_and_variance.<locals>.<listcomp>"),
+    "fx.prims.norms": (
+        "_over",
+        "_variance.<locals>.<listcomp>",
+        "centred_and_variance.<locals>.<listcomp>",
+    ),
     "fx.prims.reduction": ("_sum_vjp", "spread_back"),
     "fx.prims.shape": ("_reshape_vjp",),
     "fx.tensor": ("Tensor.ndim",),
+    "fx.transforms.control.carrying": (
+        "Carry.returned",
+        "Carry.returned.<locals>.<genexpr>",
+        "_stage.<locals>.<listcomp>",
+    ),
+    "fx.transforms.control.graphs": ("specs_of.<locals>.<listcomp>",),
+    "fx.transforms.control.scanning": ("_rows", "_rows.<locals>.<setcomp>"),
+    "fx.transforms.custom": ("custom_vjp.__call__.<locals>.<listcomp>",),
     "fx.transforms.reverse": ("_scalar",),
     "fx.writing.records": ("Family.__init__",),  # of which layouts tell
     "fx.writing.written": ("_look_through",),  # of what it keeps, each reader is asked
