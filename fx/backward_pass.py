@@ -86,11 +86,14 @@ def backward_pass(
                 modes.barrier, modes.record0 = 0, False
         elif switch:
             modes.silent = level
+        staged = modes.stage
         for root, start in roots:
             if useful is None or root in useful:
                 before = cts.get(root)
                 if before is None:
                     heappush(heap, (-root.seq, root))
+                if staged is not None:
+                    start = staged.seeded(start)
                 cts[root] = start if before is None else before + start
         following: Any = None  # the only node that waits: it need not go through the heap
         following_ct: Any = None

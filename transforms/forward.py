@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fx import tree
+from fx.config import modes
 from fx.errors import TreeError
 from fx.levels import Level, Tracer
 from fx.ops.convert import as_tensor
@@ -99,6 +100,8 @@ def jvp(
         fitting(t, x.spec, "jvp: a tangent", ", its primal has", "t")
         for t, x in zip(directions, values, strict=True)
     ]
+    if modes.stage is not None:
+        directions = [modes.stage.seeded(t) for t in directions]
     with Level("jvp") as level:
         number = level.number
         tracers = [jvp_tracer(number, x, t) for x, t in zip(values, directions, strict=True)]

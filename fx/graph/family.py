@@ -317,6 +317,8 @@ class _Resized:
 
     def _spec(self, spec: TensorSpec) -> TensorSpec:
         shape = tuple([next(self._numbers) for _ in spec.shape])
+        if min(shape, default=0) < 0:  # which not every rule looks at
+            raise ValueError(f"no shape {shape}")
         return TensorSpec(shape, spec.dtype, spec.device)
 
     def _value(self, value: Value) -> Value:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any
 
 from fx.errors import FxError, GraphError, RegistrationError
@@ -27,12 +28,14 @@ class Entry:
         function: a pure function from graph to graph.
         once: whether it runs in the first round only.
         keeps_derivatives: whether the new graph may be differentiated in place of the old one.
+        varied: the pass for graphs of which others are the same but for sizes, if it is another.
     """
 
     name: str
     function: Pass
     once: bool = False
     keeps_derivatives: bool = True
+    varied: Pass | None = None
 
 
 def _own(name: str, **options: Any) -> Pass:
@@ -42,15 +45,14 @@ def _own(name: str, **options: Any) -> Pass:
 
 _pipeline: list[Entry] = [
     Entry("inline", _own("inline"), once=True),
-    Entry("simplify", _own("simplify")),
-    Entry("strength", _own("strength")),
-    Entry("fold", _own("fold")),
-    Entry("decompose", _own("decompose"), keeps_derivatives=False),
+    Entry("simplify", _own("simplify"), varied=_own("simplify", varied=True)),
+    Entry("strength", _own("strength"), varied=_own("strength", varied=True)),
+    Entry("fold", _own("fold"), varied=_own("fold", varied=True)),
+    Entry("decompose", _own("decompose"), False, False, _own("decompose", varied=True)),
     Entry("control", _own("control")),
     Entry("cse", _own("cse")),
     Entry("dce", _own("dce")),
 ]
-_FOLD_VARIED = Entry("fold", _own("fold", varied=True))
 _version = 0
 
 
@@ -166,7 +168,8 @@ def optimize(
         passes: names or functions, in order, instead of the whole pipeline.
         keep_derivatives: leave out the passes after which derivatives would be others: for graphs
             that will be differentiated.
-        varied: whether other graphs are the same but for sizes (``fold``).
+        varied: whether other graphs are the same but for sizes: no number is computed that may be
+            another at other sizes.
 
     Raises:
         GraphError: naming the pass that failed; with ``FX_DEBUG=2`` also one that returned a graph
@@ -183,7 +186,7 @@ def optimize(
     if keep_derivatives:
         entries = [entry for entry in entries if entry.keeps_derivatives]
     if varied:
-        entries = [_FOLD_VARIED if entry.name == "fold" else entry for entry in entries]
+        entries = [_for_all_sizes(entry) for entry in entries]
     from fx.debug import level
 
     checked = always_validate or level() >= 2
@@ -194,6 +197,11 @@ def optimize(
     finally:
         if collects:
             gc.enable()
+
+
+@cache
+def _for_all_sizes(entry: Entry) -> Entry:
+    return entry if entry.varied is None else Entry(entry.name, entry.varied, entry.once)
 
 
 def _entry(which: Any) -> Entry:

@@ -125,13 +125,15 @@ def _products(
 
 
 def formula_of(column: Sequence[int], sizes: Mapping[str, tuple[int, ...]]) -> Formula | None:
-    """The product of sizes and a factor that a number is; None where there is none.
+    """The product of sizes and a factor that a number is, or such a base; None where it is none.
 
     Args:
         column: the number, in one graph after the other.
         sizes: by name, in each of these.
     """
-    return Formulas(sizes).of(tuple(column))
+    formulas = Formulas(sizes)
+    formulas.look_for_bases([tuple(column)])
+    return formulas.of(tuple(column))
 
 
 def bases_of(

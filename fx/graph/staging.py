@@ -9,6 +9,7 @@ staged, so that no graph drags large constants along. Cells are asked through th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any
 
 from fx import tree
@@ -63,12 +64,22 @@ class StageTracer(Tracer):
         return self.stage.emit(primitive, args, params)
 
 
+_asked = count()
+
+
 def memory_steps(x: Any) -> tuple[int, ...] | None:
     """``Stage.memory_steps`` of a tensor of any level; None where nothing is staged."""
     while isinstance(x, GradTracer):
         x = x.value
     stage = x.stage if type(x) is StageTracer else modes.stage
     return None if stage is None else stage.memory_steps(x)
+
+
+def is_staged(x: Any) -> bool:
+    """Whether what is done to a tensor, of any level, goes into a graph; else it is done now."""
+    while isinstance(x, Tracer) and type(x) is not StageTracer:
+        x = x.value
+    return type(x) is not Tensor and (x.level != CELL or is_staged(x.read()))
 
 
 class Stage(Surroundings):
@@ -206,6 +217,13 @@ class Stage(Surroundings):
         self.nodes.append(node)
         return node
 
+    def seeded(self, x: Any) -> Any:
+        """A known cotangent or tangent, that meets shapes of the graph: what it gives may depend
+        on these, and is to be computed where they are known."""
+        if type(x) is not Tensor or x._node is not None or not self.serves_sizes():
+            return x
+        return self.tracer(self.value_of(x))
+
     def lower(self, x: Any) -> Any:
         """A result without what transforms of this function put around it."""
         while isinstance(x, GradTracer) and x.level > self.number:
@@ -219,6 +237,8 @@ class Stage(Surroundings):
         found = evaluate(tracer.ref)
         if found is None:
             return self.unknown(tracer)
+        if tracer.ref.node is not None and self.serves_sizes():
+            self.was_told(next(_asked))  # what it is at another size nobody knows
         return found
 
     def unknown(self, tracer: StageTracer) -> Tensor:

@@ -50,6 +50,10 @@ class Surroundings:
         """Somebody asks for the shape of a tracer, of this stage if ``own``: what they are told."""
         return shape if self.outer is None else self.outer.tells(shape)
 
+    def serves_sizes(self) -> bool:
+        """Whether what is staged may serve other sizes of arguments than are at hand."""
+        return self.outer is not None and self.outer.serves_sizes()
+
     def called(self, x: Any) -> Any:
         """What ``x.size`` is for who calls it at once; None where it is the number of elements."""
 

@@ -110,6 +110,8 @@ def batch_norm_counting(
     line = (channels, *[1] * (len(shape) - 2))  # broadcasts against (batch, channels, ...)
     if training:
         count = shape[0] * prod(shape[2:])
+        if modes.stage is not None:
+            modes.stage.was_told((count,))  # of which the factor below is no product
         if count == 1 and over_all is None:
             raise ShapeError(
                 f"batch_norm: expected more than 1 value per channel when training, got input size "

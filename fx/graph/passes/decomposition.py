@@ -90,7 +90,7 @@ def _table(count: int, names: frozenset[str]) -> tuple[dict[Any, list[Rule]], fr
     return rules_with(own), frozenset([registry[name] for name in names])
 
 
-def decompose(graph: Graph, names: Iterable[str] | None = None) -> Graph:
+def decompose(graph: Graph, names: Iterable[str] | None = None, varied: bool = False) -> Graph:
     """The graph with composites replaced by core primitives.
 
     It computes the same numbers, but derivatives are to be taken before: ``stop_gradient`` is gone,
@@ -99,6 +99,7 @@ def decompose(graph: Graph, names: Iterable[str] | None = None) -> Graph:
     Args:
         graph: to decompose.
         names: of the composites; those that always dissolve unless given.
+        varied: whether other graphs are the same but for sizes (``optimize``).
 
     Raises:
         KeyError: if a name is that of no composite.
@@ -115,4 +116,4 @@ def decompose(graph: Graph, names: Iterable[str] | None = None) -> Graph:
     if unknown:
         known = sorted(composites())
         raise KeyError(f"decompose: {sorted(unknown)} are no composites; those are {known}")
-    return run_rules(graph, *_table(len(registry), wanted))
+    return run_rules(graph, *_table(len(registry), wanted), varied)

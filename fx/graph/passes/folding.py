@@ -8,10 +8,12 @@ from fx import limits
 from fx.graph.ir import Graph, Node, Rewriter, Value, constant_value
 from fx.graph.passes.effects import is_effectful
 from fx.graph.passes.rewriting import finish, run_primitive, tensor_of
+from fx.graph.passes.simplification import may_count
 from fx.graph.printing import subgraphs
 from fx.primitive import registry
 
 TINY = 1  # elements up to which ``full`` and ``iota`` become constants
+_SPREADS = ("elementwise", "view", "strided")  # give one number where they are given one
 LIGHT = 6  # operations an element up to which what is counted is computed where it is used
 
 
@@ -24,8 +26,9 @@ def fold(graph: Graph, varied: bool = False) -> Graph:
 
     Args:
         graph: what to compute.
-        varied: whether other graphs are the same but for sizes: all that is counted stays then, as
-            tables of sines by position, which as constants would be others in each graph.
+        varied: whether other graphs are the same but for sizes, which code is to serve too: what
+            may be other values at other sizes stays then, as what is made of counted numbers, and
+            sums. ``arange(n) < 12`` is true of all sizes up to 12, and no constant.
 
     Example:
         >>> import fx
@@ -73,6 +76,8 @@ class _Folder:
                 return None
         elif not all(self.is_known(v) for v in node.inputs) or not node.inputs:
             return None
+        if self.varied and not self.is_of_no_size(node):
+            return None
         if registry.get(primitive.name) is not primitive or is_effectful(node):
             return None
         if subgraphs(node.params):  # a loop may run for ever
@@ -92,16 +97,36 @@ class _Folder:
             return [out]
         return [self.constant(a, node.line) for a in found]
 
+    def is_of_no_size(self, node: Node) -> bool:
+        """Whether what a node of known inputs gives is the same whatever sizes are.
+
+        So is what is done to numbers that count nothing, repeated or not, element by element.
+        """
+        if node.primitive.name == "full":
+            return True
+        if not node.inputs or node.primitive.kind not in _SPREADS:
+            return False
+        arrays = [self.array(v) for v in node.inputs if self.is_number(v)]
+        known = [a.reshape(-1)[0].item() for a in arrays if a is not None and a.size]
+        return len(known) == len(node.inputs) and not any(map(may_count, known))
+
+    def is_number(self, value: Value) -> bool:
+        """Whether a value is a number, or one repeated."""
+        value = self.rewriter.get(value)
+        if value.constant is not None:
+            return value.spec.size == 1
+        return value.node is not None and value.node.primitive.name == "full"
+
     def weight(self, node: Node) -> int | None:
         """Of what is made of counted numbers and stays; None for what is no such thing."""
         kind = node.primitive.kind
-        if len(node.outs) > 1 or (kind not in ("view", "elementwise") and not self.varied):
+        if len(node.outs) > 1 or kind not in ("view", "elementwise"):
             return None
         given = [self.rewriter.get(v) for v in node.inputs]
         weights = [self.weights[v] for v in given if v in self.weights]
         weights += [0 for v in given if v.node and v.node.primitive.name == "iota"]
         weight = sum(weights) + (0 if kind == "view" else node.primitive.weight)
-        return weight if weights and (self.varied or weight <= LIGHT) else None
+        return weight if weights and weight <= LIGHT else None
 
     def constant(self, array: Any, line: str) -> Value:
         """The constant of an array; ``full`` where all its elements are the same."""

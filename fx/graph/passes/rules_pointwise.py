@@ -10,7 +10,7 @@ from fx.dtypes import FLOATING, INEXACT, INTEGRAL, SIGNED, UNSIGNED, bool_
 from fx.graph.ir import Value, constant_value
 from fx.graph.passes.rewriting import run_primitive, tensor_of
 from fx.graph.passes.rules_arithmetic import ARITHMETIC, like, undone
-from fx.graph.passes.simplification import Rule, Simplifier, made_by
+from fx.graph.passes.simplification import Rule, Simplifier, made_by, may_count
 from fx.primitive import registry
 from fx.spec import TensorSpec
 
@@ -214,7 +214,7 @@ def _of_scalars(name: str) -> Rule:
         if spec.shape or spec.device != "cpu":
             return None
         for x in inputs:
-            if x.constant is None:
+            if x.constant is None or (s.varied and may_count(s.number(x))):
                 return None
         arrays = [x.array for x in inputs]
         found = run_primitive(registry[name], arrays, params)

@@ -126,7 +126,7 @@ def _extremum_of_full(s: Simplifier, inputs: Any, params: Any, spec: TensorSpec)
 def _sum_of_full(s: Simplifier, inputs: Any, params: Any, spec: TensorSpec) -> Value | None:
     """n * c, if every partial sum is exact: c is a whole number of some power of two."""
     number = s.number(inputs[0])
-    if type(number) is not float or spec.dtype not in FLOATING or not spec.size:
+    if type(number) is not float or spec.dtype not in FLOATING or not spec.size or s.varied:
         return None
     count = inputs[0].spec.size // spec.size
     if number == 0:

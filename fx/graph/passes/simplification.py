@@ -29,16 +29,18 @@ class Simplifier(Rewriter):
     Args:
         graph: to go through.
         rules: by primitive, in the order in which they are tried.
+        varied: whether other graphs are the same but for sizes, so that no number may be made of
+            sizes, nor of what may count elements.
 
     Attributes:
         uses: how often each value is used in the old graph.
     """
 
-    __slots__ = ("_depth", "_line", "_numbers", "rules", "uses")
+    __slots__ = ("_depth", "_line", "_numbers", "rules", "uses", "varied")
 
-    def __init__(self, graph: Graph, rules: dict[Any, list[Rule]]) -> None:
+    def __init__(self, graph: Graph, rules: dict[Any, list[Rule]], varied: bool = False) -> None:
         super().__init__(graph)
-        self.rules = rules
+        self.rules, self.varied = rules, varied
         self.uses = graph.use_counts()
         self._numbers: dict[Value, Any] = {}
         self._depth = 0
@@ -203,8 +205,21 @@ def _table(count: int) -> dict[Any, list[Rule]]:
     return rules_with({})
 
 
-def simplify(graph: Graph) -> Graph:
+def may_count(number: Any) -> bool:
+    """Whether a number may be how many elements there are, another one at other sizes.
+
+    As a number it stays what it is, and its formula is found. What is computed of it is none any
+    more: of ``min(n, 12)`` three sizes tell nothing.
+    """
+    if type(number) is complex:
+        return may_count(number.real)
+    return type(number) in (int, float) and abs(number) > 1 and number == number // 1
+
+
+def simplify(graph: Graph, varied: bool = False) -> Graph:
     """The graph after the rules that never change a result, whatever the inputs.
+
+    ``varied`` says that other graphs are the same but for sizes (``optimize``).
 
     Example:
         >>> import fx
@@ -213,19 +228,20 @@ def simplify(graph: Graph) -> Graph:
         >>> dce(simplify(graph)).nodes
         ()
     """
-    return run_rules(graph, _table(len(registry)))
+    return run_rules(graph, _table(len(registry)), varied=varied)
 
 
 def run_rules(
-    graph: Graph, rules: dict[Any, list[Rule]], only: frozenset[Any] | None = None
-) -> Graph:
+    graph: Graph, rules: dict[Any, list[Rule]], only: frozenset[Any] | None = None,
+    varied: bool = False,
+) -> Graph:  # fmt: skip
     """The graph after one walk with a table of rules by primitive.
 
     ``only`` names the primitives that the walk looks at; what a rule makes is given to all rules.
     """
     if only is not None and only.isdisjoint([node.primitive for node in graph.nodes]):
         return graph
-    simplifier = Simplifier(graph, rules)
+    simplifier = Simplifier(graph, rules, varied)
     for node in graph.nodes:
         if only is None or node.primitive in only:
             simplifier.visit(node)

@@ -52,8 +52,10 @@ def _table(count: int) -> dict[Any, list[Rule]]:
     return rules_with(_OWN)
 
 
-def strength(graph: Graph) -> Graph:
+def strength(graph: Graph, varied: bool = False) -> Graph:
     """The graph with products in place of small powers and of divisions by powers of two.
+
+    ``varied`` says that other graphs are the same but for sizes (``optimize``).
 
     Example:
         >>> import fx
@@ -62,7 +64,7 @@ def strength(graph: Graph) -> Graph:
         >>> dce(strength(graph)).nodes
         (<node multiply>, <node multiply>)
     """
-    return run_rules(graph, _table(len(registry)), only=members_of(_OWN))
+    return run_rules(graph, _table(len(registry)), only=members_of(_OWN), varied=varied)
 
 
 def members_of(rules: dict[str, list[Rule]]) -> frozenset[Any]:

@@ -21,6 +21,7 @@ from typing import Any
 import fx.prims.indexing as prims
 import fx.prims.shape as shape_prims
 from fx.dtypes import int64
+from fx.graph.staging import is_staged
 from fx.prims.creation import iota
 from fx.slotted import slotted
 from fx.staged_number import Length, StagedNumber
@@ -119,7 +120,7 @@ def _places(e: slice, n: int, x: Tensor) -> Any:
     start, stop = _bound(start, n), _bound(stop, n)
     length = stop - start
     if type(length) is StagedNumber:
-        length = length.known(Length(n))
+        length = length.known(Length(n)) if is_staged(x) else int(length)
     if type(start) is not StagedNumber or length <= 0:
         first = int(start)
         return slice(first, max(first + length, first))

@@ -14,7 +14,7 @@ from fx.config import default_dtype
 from fx.errors import DTypeError
 from fx.ops.convert import device_name
 from fx.ops.making.interop import with_grad
-from fx.staged_number import settled
+from fx.staged_number import StagedNumber, settled
 from fx.tensor import Tensor
 
 
@@ -49,6 +49,8 @@ def arange(
         start, stop, step = (x.item() if isinstance(x, Tensor) else x for x in (start, stop, step))
         if type(step) is not int or step != 1:  # how many there are is no sum of the ends
             start, stop, step = settled(start, stop, step)
+        elif StagedNumber in (type(start), type(stop)) and stop < start:
+            stop = start  # on which side the end lies is assumed: at other sizes it may be reached
         given, floats = (start, stop, step), float | np.floating
         exact = all(hasattr(v, "__index__") and not isinstance(v, floats) for v in given)
     if dtype is None:

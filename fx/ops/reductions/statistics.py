@@ -16,6 +16,7 @@ import fx.prims.elementwise as elementwise
 import fx.prims.reduction as prims
 import fx.prims.shape as shape_prims
 from fx import dtypes
+from fx.config import modes
 from fx.dtypes import as_dtype
 from fx.ops.axes import Axis, normal_axes, reduced_axes
 from fx.ops.operands import argument, averaged, cast, public
@@ -138,7 +139,10 @@ def _spread(
         axes = normal_axes(name, axis, x._shape)
     if where is not None:
         return _under_mask(name, x, axes, keepdims, where, correction)
-    freedom = max(float(_count(x._shape, axes) - correction), 0.0)
+    count = _count(x._shape, axes)
+    if count <= correction and modes.stage is not None:
+        modes.stage.was_told((count,))  # of a larger one the freedom is another
+    freedom = max(float(count - correction), 0.0)
     given = x._dtype
     if given.kind == "c":
         return _of_complex(of, x, axes, freedom, keepdims)

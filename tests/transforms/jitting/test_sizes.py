@@ -61,6 +61,9 @@ class Gpt(nn.Module):
 fx.manual_seed(0)
 _mlp = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 3), nn.Softmax(dim=-1))
 _block, _gpt = Block(), Gpt()
+_convolutions = nn.Sequential(
+    nn.Conv1d(1, 3, 3, padding=1), nn.BatchNorm1d(3), nn.ReLU(), nn.MaxPool1d(2), nn.Flatten()
+).eval()
 _many = nn.MultiheadAttention(6, 2, batch_first=True)
 _encoder = nn.TransformerEncoderLayer(6, 2, 12, dropout=0.0, batch_first=True)
 SHORT = TABLE[:20]
@@ -105,6 +108,12 @@ SERVED = {
     "asserted": lambda x: x * 2 if x.shape[0] < 1000 else x,
     "told": lambda x: (x * 2, x.shape[0], x.shape),
     "gradient": lambda x: fx.grad(lambda v: (_mlp(v) ** 2).sum())(x),
+    "gradient of a mean": lambda x: fx.grad(lambda v: (_mlp(v) ** 2).mean())(x),
+    "gradient of a loss": lambda x: fx.grad(lambda v: F.mse_loss(_mlp(v), x[:, :3]))(x),
+    "variance": lambda x: x.var(0, correction=4),
+    "einsum": lambda x: fx.einsum("ij,kj->ik", x, x) @ fx.einsum("ij,jk->ik", x, W),
+    "scanned": lambda x: fx.scan(lambda c, r: (c * 0.5 + r, c @ W), fx.zeros(6), x),
+    "convolutions": lambda x: _convolutions(x[:, None]),
 }
 
 

@@ -16,15 +16,19 @@ import sys
 from typing import Any
 
 from fx.frames import is_internal
+from fx.graph.staging import is_staged
 
 INDIFFERENT, USER, NOTED = "indifferent", "user", "noted"
 _AROUND = frozenset(
-    ("tells", "shape", "spec", "called_size")
+    ("tells", "shape", "spec", "called_size", "value")
 )  # properties of what is around a tracer
 _NAMES = {
+    "fx.autograd.methods": ("_get_requires_grad",),
+    "fx.nn.functional._windows": ("batched", "unbatched"),
     "fx.nn.functional.activation": ("_along",),
     "fx.nn.functional.attention": ("scaled_dot_product_attention", "_at_once", "_long", "_few"),
     "fx.nn.functional.cross_entropy": ("cross_entropy",),
+    "fx.nn.functional.loss": ("_pair",),
     "fx.ops.indexing.positions": ("positioned",),  # whose assumptions tell the sizes
     "fx.ops.indexing.views": ("_steps",),  # which tells the sizes that it cuts
     "fx.ops.pointwise.activations": ("softmax", "log_softmax"),
@@ -36,9 +40,27 @@ _NAMES = {
         "_with_batch",
         "multi_head_attention_forward",
     ),
-    "fx.nn.functional.normalization": ("layer_norm",),
+    "fx.nn.functional.conv": ("_biased", "_conv"),
+    "fx.nn.functional.normalization": ("batch_norm_counting", "layer_norm"),
+    "fx.nn.functional.pooling": ("_max_pool",),
+    "fx.nn.sequences.rnn_base": (
+        "RNNBase._check_input",
+        "RNNBase._states",
+        "RNNBase.forward",
+        "_product",
+        "_row",
+    ),
     "fx.ops.making.patterns": ("_part_in_steps", "_triangle"),
     "fx.ops.methods.torch_shapes": ("_reshaped",),
+    "fx.ops.products.einsum": (
+        "_carried_out",
+        "_laid_out",
+        "_prepared",
+        "_prepared.<locals>.<listcomp>",
+        "_product",
+        "einsum",
+        "einsum.<locals>.<listcomp>",
+    ),
     "fx.ops.products.linear": ("_product",),
     "fx.ops.reductions.cumulative": ("_accumulate",),
     "fx.ops.reductions.reduction": (
@@ -58,29 +80,40 @@ _NAMES = {
     "fx.ops.shapes.splitting": ("_told", "chunk", "split"),
     "fx.prims.attention": ("_at_once",),
     "fx.prims.compare": ("_where_vjp",),
+    "fx.prims.convolution": ("_biased",),
     "fx.prims.families": ("binary.<locals>.vjp", "unbroadcast"),
     "fx.prims.indexing": ("_take_along_vjp",),
     "fx.prims.linear": ("_dy", "_dy.<locals>.pullback", "_matmul_vjp", "_rows", "swap_last"),
     "fx.prims.losses": ("at_targets",),
-    "fx.prims.norms": ("_variance.<locals>.<listcomp>", "centred_and_variance.<locals>.<listcomp>"),
+    "fx.prims.norms": (
+        "_over",
+        "_variance.<locals>.<listcomp>",
+        "centred_and_variance.<locals>.<listcomp>",
+    ),
     "fx.prims.reduction": ("_sum_vjp", "spread_back"),
     "fx.prims.shape": ("_reshape_vjp",),
     "fx.tensor": ("Tensor.ndim",),
+    "fx.transforms.control.carrying": (
+        "Carry.returned",
+        "Carry.returned.<locals>.<genexpr>",
+        "_stage.<locals>.<listcomp>",
+    ),
+    "fx.transforms.control.graphs": ("specs_of.<locals>.<listcomp>",),
+    "fx.transforms.control.scanning": ("_rows", "_rows.<locals>.<setcomp>"),
+    "fx.transforms.custom": ("custom_vjp.__call__.<locals>.<listcomp>",),
     "fx.transforms.reverse": ("_scalar",),
     "fx.writing.records": ("Family.__init__",),  # of which layouts tell
     "fx.writing.written": ("_look_through",),  # of what it keeps, each reader is asked
 }
 _KNOWN = frozenset((module, name) for module, names in _NAMES.items() for name in names)
-_MAKERS = frozenset(  # ask for a number to make it one of a shape, or the end of a range by ones
-    (
-        ("fx.ops.making.creation", "_shape"),
-        ("fx.ops.making.ranges", "arange"),
-        ("fx.ops.methods.torch_shapes", "_reshaped"),
-        ("fx.ops.shapes.broadcasting", "broadcast_to"),
-        ("fx.ops.shapes.manipulation", "reshape"),
-        ("fx.torch._creation", "arange"),
-    )
-)
+_MAKERS = {  # ask for a number to make it one of a shape, or the end of a range by ones: of what
+    ("fx.ops.making.creation", "_shape"): None,
+    ("fx.ops.making.ranges", "arange"): None,
+    ("fx.ops.methods.torch_shapes", "_reshaped"): "self",
+    ("fx.ops.shapes.broadcasting", "broadcast_to"): "x",
+    ("fx.ops.shapes.manipulation", "reshape"): "x",
+    ("fx.torch._creation", "arange"): None,
+}
 _ASKING = frozenset(
     ("becomes_length", "assume", "known", "__index__", "__int__", "integer", "sizes")
 )
@@ -98,11 +131,16 @@ def reader() -> str:
 
 
 def makes_shape() -> bool:
-    """Whether who asks for a number now puts it into a shape."""
+    """Whether who asks for a number now puts it into a shape of the graph.
+
+    What is made of a known tensor is made now, and has no shape of another size.
+    """
     frame: Any = sys._getframe(1)
     while is_internal(frame.f_code.co_filename):
         name = frame.f_code.co_qualname.partition(".<locals>")[0]
         if name.rpartition(".")[2] not in _ASKING:
-            return (frame.f_globals.get("__name__"), name) in _MAKERS
+            place = frame.f_globals.get("__name__"), name
+            of = _MAKERS.get(place)
+            return place in _MAKERS and (of is None or is_staged(frame.f_locals[of]))
         frame = frame.f_back
     return False

@@ -181,7 +181,8 @@ class NumberRecording(SizeRecording):
         """Ask about a number, and let the program serve only calls with the same answer."""
         if self.counters and (ask in _VALUES or ask in (int, index)):
             self._may_tell(number)
-        if ask in (int, index) and self.becomes_length(number):
+        whole = ask is int or isinstance(number.now, int)  # a float is no index
+        if ask in (int, index) and whole and self.becomes_length(number):
             ask = Length()
         if self.program.table.items_of(number.host.place):
             return self._ask_number(number, ask)

@@ -59,6 +59,10 @@ class SizeRecording:
         """Note what somebody was told otherwise, or at another time."""
         self.program.shapes = hash((self.program.shapes, shape))
 
+    def serves_sizes(self) -> bool:
+        """Whether what is staged may serve other sizes, or lengths, than are at hand."""
+        return self.measured
+
     def called(self, x: Any) -> Any:
         """What ``x.size`` is for a user who calls it at once; None where it is a number."""
         frame: Any = sys._getframe(2)

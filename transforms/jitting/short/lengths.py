@@ -312,13 +312,14 @@ class Constants:
         return Constants(found[-1], varied)
 
     def at(self, lengths: Sequence[int]) -> list[Any] | None:
-        """What they are at some lengths; None where a dtype does not hold that exactly."""
+        """What they are at some lengths; None where a dtype does not hold that exactly, or where
+        less than nothing is counted."""
         sizes = {str(i): n for i, n in enumerate(lengths)}
         arrays = list(self._arrays)
         for place, formula in self._varied.items():
-            n = formula(sizes)
+            n, before = formula(sizes), arrays[place].item()
             arrays[place] = np.array(n, arrays[place].dtype)
-            if arrays[place].item() != n:
+            if arrays[place].item() != n or (n > 0) is not (before > 0):  # there are no fewer
                 return None
         return arrays
 

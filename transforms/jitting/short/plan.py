@@ -156,7 +156,8 @@ def _graph_of(program: Program) -> tuple[Graph, dict[Value, Any]]:
     outputs += [leaf.value for _, _, leaf in finish.numbers if leaf.value is not None]
     outputs += elements_of(program)
     whole = Graph(list(program.sources), segment.nodes, outputs, program.name)
-    graph = optimize(without_calls(whole), varied=program.varied)
+    varied = program.varied or bool(lengths_of(program))
+    graph = optimize(without_calls(whole), varied=varied)
     used = set(graph.uses())
     inputs = [v for v in graph.inputs if v in used]
     return Graph(inputs, graph.nodes, graph.outputs, program.name), program.sources
