@@ -206,7 +206,7 @@ def stride(self: Tensor, dim: int | None = None) -> Any:
 
 
 def steps_of_ones(shape: tuple[int, ...], steps: Sequence[int]) -> tuple[int, ...]:
-    """The same steps, but where ``x[None]`` has none: there PyTorch tells that of the whole axis."""
+    """The same steps, but where ``x[None]`` has none: there PyTorch tells those of a whole axis."""
     found = [*steps]
     for i in reversed(range(len(found) if 0 in found else 0)):
         if shape[i] == 1 and not found[i]:
