@@ -66,6 +66,29 @@ def _ntuple(n: int) -> Callable[[Any], tuple[Any, ...]]:
     return parse
 
 
+def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
+    """Take a prefix off the names of a state dict, in its order: that of a wrapper of the module.
+
+    Args:
+        state_dict: names and values; it is changed.
+        prefix: with its dot; names that do not begin with it stay.
+
+    Example:
+        >>> from fx.nn.modules.utils import consume_prefix_in_state_dict_if_present
+        >>> state = {"module.weight": 1, "step": 2}
+        >>> consume_prefix_in_state_dict_if_present(state, "module.")
+        >>> sorted(state)
+        ['step', 'weight']
+    """
+    for key in list(state_dict):
+        if key.startswith(prefix):
+            state_dict[key[len(prefix) :]] = state_dict.pop(key)
+    versions = getattr(state_dict, "_metadata", {})  # by module: "" is the wrapper's
+    for key in list(versions):
+        if key and (key == prefix.replace(".", "") or key.startswith(prefix)):
+            versions[key[len(prefix) :]] = versions.pop(key)
+
+
 class _Place(ModuleType):
     """A module that finds its names in the rooms of ``fx.nn``."""
 
@@ -86,6 +109,7 @@ for _name in _HOMES:
 
 _utils = sys.modules[f"{__name__}.utils"]
 _utils._ntuple = _ntuple  # type: ignore[attr-defined]
+_utils.consume_prefix_in_state_dict_if_present = consume_prefix_in_state_dict_if_present  # type: ignore[attr-defined]
 for _count, _word in enumerate(("_single", "_pair", "_triple", "_quadruple"), 1):
     setattr(_utils, _word, _ntuple(_count))
 

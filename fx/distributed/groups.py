@@ -348,7 +348,7 @@ def get_world_size(group: Any = None) -> int:
 
 
 def get_backend(group: Any = None) -> str:
-    """What was asked for: ``"gloo"``, ``"mpi"`` or ``"fake"``."""
+    """What was asked for: ``"gloo"``, ``"mpi"``, ``"ray"`` or ``"fake"``."""
     return world(group).backend
 
 

@@ -8,6 +8,7 @@ wait here polls: it ends in time, Ctrl-C ends it, and other threads run meanwhil
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import os
 import sys
@@ -25,6 +26,7 @@ from fx.distributed.errors import DistBackendError
 _MPI: Any = None  # mpi4py.MPI, once it is started
 _alone = False  # whether no launcher waits for this process
 _failed = False  # whether an exception ended this process
+_SHARED = "/dev/shm/mpich_shm_"
 PIP = "pip install 'fxgrad[dist]'"
 
 
@@ -79,6 +81,20 @@ def _initialize(MPI: Any) -> None:
     ctypes.CDLL(MPI.__file__).MPI_Init_thread(None, None, MPI.THREAD_MULTIPLE, provided)
     for comm in (MPI.COMM_SELF, MPI.COMM_WORLD):
         comm.Set_errhandler(MPI.ERRORS_RETURN)  # which mpi4py raises
+    MPI.COMM_WORLD.Barrier()  # it lets others run; behind it all have mapped what they share
+    _forget_files()
+
+
+def _forget_files() -> None:
+    """Take away the names of the memory that ranks share: it lasts as long as they do.
+
+    MPICH does so in ``MPI_Finalize``, to which a rank that is killed or leaves alone does not come.
+    """
+    with contextlib.suppress(OSError), open("/proc/self/maps") as maps:
+        for path in {line.split()[-1] for line in maps if _SHARED in line}:
+            if not path.endswith("(deleted)"):
+                with contextlib.suppress(FileNotFoundError):  # another rank was first
+                    os.unlink(path)
 
 
 def is_available() -> bool:

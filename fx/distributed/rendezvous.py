@@ -18,7 +18,7 @@ from fx.errors import ArgumentError
 _hosted: Any = None  # the server of PMI that rank 0 started
 _inits = 0  # how often this process has joined a world
 _told_gloo = False
-_BACKENDS = ("mpi", "gloo", "fake")
+_BACKENDS = ("mpi", "gloo", "ray", "fake")
 
 
 def init_process_group(
@@ -39,8 +39,9 @@ def init_process_group(
     ranks find each other at an address, in a file, or in a ``store``.
 
     Args:
-        backend: ``"mpi"``; ``"gloo"``, which means it; ``"fake"``, whose collectives have shapes
-            and move nothing.
+        backend: ``"mpi"``; ``"gloo"``, which means it; ``"ray"``: MPI between actors of Ray, which
+            find each other by its cluster; ``"fake"``, whose collectives have shapes and move
+            nothing.
         init_method: ``"env://"`` (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT),
             ``"tcp://host:port"`` or ``"file:///path"``.
         timeout: how long a rank waits for the others, here and in each collective; 30 minutes.
@@ -82,6 +83,10 @@ def init_process_group(
         groups.set_world(made)
         return
     where = place(init_method)
+    if name == "ray" and store is None and init_method is None and not mpi.is_launched():
+        from fx.distributed.actors.store import RayStore
+
+        store = RayStore(group_name or "world", late)
     joined = _join(where, late, world_size, rank, store)
     comm = mpi.start().COMM_WORLD.Dup()  # a call that does not fit must not spoil the next world
     made = groups.ProcessGroup(
@@ -104,11 +109,6 @@ def _backend(asked: str | None) -> str:
         raise DistBackendError(
             "nccl is the engine of GPUs, and no tensor of fx is on one here; write "
             "init_process_group('mpi')"
-        )
-    if name == "ray":
-        raise DistBackendError(
-            "ray starts processes and moves no tensors; in its actors (pip install ray) write "
-            "init_process_group('mpi', init_method='tcp://host:port', rank=..., world_size=...)"
         )
     if name not in _BACKENDS:
         raise ArgumentError(f"Invalid backend: {asked!r}; there are {', '.join(_BACKENDS)}")

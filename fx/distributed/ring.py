@@ -26,6 +26,7 @@ from fx.transforms.checkpoint import checkpoint
 from fx.transforms.collectives import axis_index, axis_size, ppermute
 
 NAME = "ring_attention"
+Mean = tuple[Tensor, Tensor]
 
 
 def ring_attention(
@@ -77,13 +78,14 @@ def ring_attention(
         True
     """
     q, k, v = as_tensor(query), as_tensor(key), as_tensor(value)
-    _check(q, k, v)
+    check(q, k, v)
     if DEVICE in (q.device.name, k.device.name, v.device.name):
         return _on_mesh(q, k, v, axis_name, is_causal, scale)
-    return _around(q, k, v, axis_name, is_causal, scale)
+    return around(q, k, v, axis_name, is_causal, scale)
 
 
-def _check(q: Tensor, k: Tensor, v: Tensor) -> None:
+def check(q: Tensor, k: Tensor, v: Tensor) -> None:
+    """Raise where shapes or dtypes do not fit."""
     shapes = f"{q.shape}, {k.shape} and {v.shape}"
     if min(q.ndim, k.ndim, v.ndim) < 2 or not q.shape[:-1] == k.shape[:-1] == v.shape[:-1]:
         raise ShapeError(
@@ -116,14 +118,24 @@ def _on_mesh(
     wanted[m] = Shard(rows)
     parts = [x.redistribute(mesh, wanted).to_local() for x in (q, k, v)]  # type: ignore[attr-defined]
     with Running([mesh._axes[m]]):
-        out = _around(*parts, axis_name, is_causal, scale)
+        out = around(*parts, axis_name, is_causal, scale)
     shape = (*q.shape[:-1], v.shape[-1])
     return DTensor.from_local(out, mesh, wanted, shape=shape)
 
 
-def _around(
-    q: Tensor, k: Tensor, v: Tensor, axis_name: Any, is_causal: bool, scale: float | None
+def around(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    axis_name: Any,
+    is_causal: bool,
+    scale: float | None,
+    balanced: bool = False,
 ) -> Tensor:
+    """The parts of this rank attend to those of all, which come round the ring.
+
+    If ``balanced`` rank r of n has the pieces r and 2n - 1 - r of the sequence, in this order.
+    """
     count, dtype = axis_size(axis_name), q.dtype
     if dtype.itemsize < 4:  # 16 bits: sums are of 32
         q, k, v = [x.astype(float32) for x in (q, k, v)]
@@ -132,16 +144,41 @@ def _around(
     here = axis_index(axis_name)
     at = fx.arange(q.shape[-2])
     seen = at[:, None] >= at if is_causal else None  # of the own part, where rows begin as columns
-    out, total = checkpoint(_block)(q, k, v, seen)
+    mean = checkpoint(_block)(q, k, v, seen)
     for step in range(1, count):
         k, v = ppermute((k, v), axis_name, ring)  # those of the rank so many places before
-        more, its = checkpoint(_block)(q, k, v, None)
-        if is_causal:  # else they come from the end of the sequence, which no row sees
-            its = fx.where(here >= step, its, -math.inf)
-        both = fx.logaddexp(total, its)
-        out = out * fx.exp(total - both) + more * fx.exp(its - both)
-        total = both
-    return out.astype(dtype)
+        if not is_causal:
+            mean = _joined(mean, checkpoint(_block)(q, k, v, None))
+        elif balanced:
+            mean = _halves(mean, q, k, v, here >= step)
+        else:  # they come from before, or from the end of the sequence, which no row sees
+            mean = _joined(mean, checkpoint(_block)(q, k, v, None), here >= step)
+    return mean[0].astype(dtype)
+
+
+def _joined(mean: Mean, more: Mean, there: Any = None) -> Mean:
+    """One mean of two; of the first alone where the second is not there."""
+    (out, total), (its_out, its) = mean, more
+    if there is not None:
+        its = fx.where(there, its, -math.inf)
+    both = fx.logaddexp(total, its)
+    return out * fx.exp(total - both) + its_out * fx.exp(its - both), both
+
+
+def _halves(mean: Mean, q: Tensor, k: Tensor, v: Tensor, before: Tensor) -> Mean:
+    """The mean with two pieces of a rank ``before`` or after, of which causal rows see half.
+
+    before: head and tail see its head      after: tail sees its head and its tail
+    """
+    half = q.shape[-2] // 2
+    heads, tails = ([x[..., part, :] for x in (q, k, v, *mean)]
+                    for part in (slice(None, half), slice(half, None)))  # fmt: skip
+    head, tail = (heads[3], heads[4]), (tails[3], tails[4])
+    tail = _joined(tail, checkpoint(_block)(tails[0], heads[1], heads[2], None))
+    chosen = [fx.where(before, h, t) for h, t in zip(heads[:3], tails[:3])]
+    more = checkpoint(_block)(*chosen, None)
+    head, tail = _joined(head, more, before), _joined(tail, more, ~before)
+    return fx.concat([head[0], tail[0]], -2), fx.concat([head[1], tail[1]], -2)
 
 
 def _block(q: Tensor, k: Tensor, v: Tensor, seen: Tensor | None) -> tuple[Tensor, Tensor]:

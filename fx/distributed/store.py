@@ -26,7 +26,7 @@ DEFAULT_TIMEOUT = timedelta(seconds=300)
 _LOOPBACK = ("localhost", "127.0.0.1", "::1", "")
 
 
-class _Table:
+class Table:
     """The keys and their bytes; every method is one step that no other divides."""
 
     def __init__(self) -> None:
@@ -176,7 +176,7 @@ class HashStore(Store):
     """
 
     def __init__(self) -> None:
-        super().__init__(_Table())
+        super().__init__(Table())
 
 
 class TCPStore(Store):
@@ -215,7 +215,7 @@ class TCPStore(Store):
         if is_master:
             table: Any = _served.get((_bound(host_name), port)) if multi_tenant else None
             if table is None:
-                table = _Table()
+                table = Table()
                 self.port = _serve(table, host_name, port)
         else:
             table = _reach(host_name, port, timeout)
@@ -256,7 +256,7 @@ class FileStore(TCPStore):
         self, file_name: str, world_size: int = -1, timeout: timedelta = DEFAULT_TIMEOUT
     ) -> None:
         self.path = os.fspath(file_name)
-        table: Any = _Table()
+        table: Any = Table()
         port = 0
         while not port:
             found = _address_in(self.path)
@@ -268,7 +268,7 @@ class FileStore(TCPStore):
             else:
                 port = _serve(table, "127.0.0.1", 0)
                 if not _claims(self.path, port):
-                    port, table = 0, _Table()
+                    port, table = 0, Table()
         self.host, self.port = "127.0.0.1", port
         Store.__init__(self, table, timeout)
 
@@ -313,7 +313,7 @@ class _Prefixed:
 # how a table is reached ---------------------------------------------------------------------------
 
 
-def _serve(table: _Table, host: str, port: int) -> int:
+def _serve(table: Table, host: str, port: int) -> int:
     """Serve a table from a thread of this process; the port."""
     kind: Any = type("_Served", (BaseManager,), {})
     kind.register("table", lambda: table, _Proxy, _EXPOSED)
@@ -330,7 +330,7 @@ def _serve(table: _Table, host: str, port: int) -> int:
     return taken
 
 
-_served: dict[tuple[str, int], _Table] = {}  # by address: until the process ends
+_served: dict[tuple[str, int], Table] = {}  # by address: until the process ends
 
 
 def _reach(host: str, port: int, timeout: timedelta) -> Any:

@@ -32,6 +32,8 @@ _LINE = 4096  # bytes of one command; PMI-1's own limits lie below
 _KEY, _VALUE, _KEYS_A_RANK = 64, 1024, 1024
 _UNKNOWN = 64  # connections that have not yet said who they are
 _PATIENCE = 10.0  # seconds in which they must
+# after 2 s of silence the kernel asks the other host each second; without 3 answers it is lost
+_ALIVE = {"TCP_KEEPIDLE": 2, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 5000}
 
 
 class Refused(Exception):
@@ -53,12 +55,25 @@ class Peer:
         self.socket.sendall("".join(f"{line}\n" for line in lines).encode())
 
 
+def watched(connection: socket.socket) -> socket.socket:
+    """The same, which breaks about 5 s after the other host has lost its power or its network.
+
+    The kernels ask and answer, so a process that computes, or is stopped, is not taken for dead.
+    """
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _ALIVE.items():
+        if hasattr(socket, name):  # Linux
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return connection
+
+
 class Lines:
     """Serves lines of text on a port; ``poll`` does whatever is due.
 
-    Who does not say within 10 s who he is, sends a line without an end, or does not read what he
-    is sent, is dropped; of more than 64 of them at once the oldest goes. Subclasses have
-    ``_answer``, which may raise ``Refused`` or ``ValueError``, and ``_gone``.
+    A host that is gone is found out (``watched``). Who does not say within 10 s who he is, sends a
+    line without an end, or does not read what he is sent, is dropped; of more than 64 of them at
+    once the oldest goes. Subclasses have ``_answer``, which may raise ``Refused`` or
+    ``ValueError``, and ``_gone``.
     """
 
     def __init__(self, host: str, port: int, longest: int = _LINE) -> None:
@@ -112,7 +127,7 @@ class Lines:
             if len(unknown) >= _UNKNOWN:
                 self._end(min(unknown, key=lambda peer: peer.since))
             connection.settimeout(1.0)  # for the answers
-            peer = Peer(connection, monotonic())
+            peer = Peer(watched(connection), monotonic())
             self._peers.add(peer)
             self._selector.register(connection, selectors.EVENT_READ, peer)
             self._greet(peer)

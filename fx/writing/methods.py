@@ -357,11 +357,16 @@ def detach_(self: Any) -> Any:
 
 
 def _set_data(self: Any, value: Any) -> None:
+    """``x.data = value``."""
+    if not writes(_getframe(1)):
+        _refuse_data(self, value)
+    hold(self, value)
+
+
+def hold(self: Any, value: Any) -> None:
     """Hold the elements of another tensor from now on; it stays the leaf that it is."""
     from fx.ops.convert import as_tensor
 
-    if not writes(_getframe(1)):
-        _refuse_data(self, value)
     if value is self or _is_data_of(value, self):  # as `x.data -= v` ends
         return
     value = as_tensor(value)

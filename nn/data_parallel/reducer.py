@@ -34,6 +34,7 @@ class Reducer:
         self.divisor: int | None = None  # other than the number of ranks
         self.armed = False  # whether the next backward pass is averaged
         self._unused: set[int] = set()  # without a part in this pass
+        self._apart: set[int] = set()  # with gradients that were added up since the last average
         self._static: set[int] | None = None  # and in every one
         self._waiting: set[int] = set()
         self._works: list[Any] = []  # of the buckets that are sent: works, or futures of a hook
@@ -101,6 +102,8 @@ class Reducer:
     def _ready(self, i: int, p: Any) -> None:
         """The gradient of a parameter is there."""
         if not self.armed or self._staged != (modes.stage is not None):
+            if self.looks:
+                self._apart.add(i)
             return
         if i in self._unused:
             raise DistError(
@@ -152,7 +155,7 @@ class Reducer:
         flat = exchange.collective.empty((sum(p.size for p in params),), wide)
         at = 0
         for i, p in zip(bucket, params):
-            held = None if zeros or i in self._unused else p.grad
+            held = None if zeros else p.grad  # that of earlier passes too, where this has none
             if virtual is not None:
                 held = virtual.sum_of(i, p)
             here = flat[at : at + p.size]
@@ -232,10 +235,13 @@ class Reducer:
                 g._renew("all_reduce", mean)
 
     def used_anywhere(self, here: bool = True) -> Any:
-        """Which parameters had a part in the pass of some rank; None: all."""
+        """Which parameters had a part in a pass of some rank since the last average; None: all."""
         if not self.looks:
             return None
-        mine = [int(here and i not in self._unused) for i in range(len(self.params))]
+        apart = {i for i in self._apart if self.params[i].grad is not None}
+        self._apart.clear()
+        unused = self._unused - apart
+        mine = [int(here and i not in unused) for i in range(len(self.params))]
         return now(self.group, exchange.reduce_all(self.group, np.array(mine), ReduceOp.MAX))
 
     def shadow(self, takes: bool) -> None:

@@ -12,6 +12,7 @@ import fx.prims.indexing as indexing
 import fx.prims.linear as linear_prims
 import fx.prims.reduction as reduction
 from fx import limits
+from fx.config import modes
 from fx.dtypes import INEXACT, bfloat16, bool_, float16, float32, float64, int64
 from fx.errors import DTypeError, ShapeError
 from fx.nn.functional.dropout import dropout
@@ -91,6 +92,12 @@ def scaled_dot_product_attention(
     if scale is None:
         scale = 1.0 / math.sqrt(max(q._shape[-1], 1))
     mask = None if attn_mask is None else argument(_NAME, attn_mask)
+    if modes.axes:
+        for axis in modes.axes:
+            if hasattr(axis, "attend"):  # of fx.distributed.context
+                if enable_gqa:
+                    k, v = _shared(k, q), _shared(v, q)
+                return axis.attend(q, k, v, mask, dropout_p, is_causal, scale)
     if not dropout_p and isinstance(scale, Real) and _may_go_in_blocks(q, k, v, mask):
         params = {"causal": bool(is_causal), "scale": float(scale)}
         if _long(q, k, v, is_causal):

@@ -1,6 +1,7 @@
 """DistributedDataParallel in each of several ranks: what scripts of torch's do not show."""
 
 import warnings
+from contextlib import nullcontext
 from datetime import timedelta
 
 import numpy as np
@@ -255,3 +256,39 @@ def case_a_copy_averages_on_its_own():
         assert bool((whole == q.grad).all())
     mine = DistributedDataParallel(model(), process_group=dist.new_group(list(range(size))))
     refused("copy its .module", lambda: copy.deepcopy(mine))
+
+
+def case_what_passes_add_up_is_averaged_where_one_of_them_has_no_part():
+    """The mean is that of sums of gradients: of earlier passes, and of those in ``no_sync``."""
+
+    class Parts(nn.Module):
+        def __init__(self):
+            super().__init__()
+            fx.manual_seed(0)
+            self.layers = nn.ModuleList([nn.Linear(3, 2) for _ in range(4)])
+
+        def forward(self, x, chosen):
+            return sum((self.layers[i](x) ** 2).sum() for i in chosen)
+
+    first, rest = ([0], [0, 2]), ([1], [1])  # what the first rank takes in two passes; the others
+    for apart in (False, True):
+        module, sums = Parts(), {}
+        ours = DistributedDataParallel(module, find_unused_parameters=True)
+        for step, chosen in enumerate(zip(first, rest)):
+            with ours.no_sync() if apart and not step else nullcontext():
+                ours(batch(10 * step + rank), chosen[min(rank, 1)]).backward()
+            for r in range(size):
+                alone = Parts()
+                alone(batch(10 * step + r), chosen[min(r, 1)]).backward()
+                for i, p in enumerate(alone.parameters()):
+                    sums[i] = sums.get(i, 0) + (0 if p.grad is None else p.grad.numpy() / size)
+        held = [p.grad for p in module.parameters()]
+        assert [g is None for g in held] == [i // 2 == 3 for i in range(8)]
+        assert near([g.numpy() for g in held[:6]], [sums[i] for i in range(6)])
+
+    ours = DistributedDataParallel(Parts(), find_unused_parameters=True)
+    with ours.no_sync():  # a gradient that is gone again is none
+        ours(batch(rank), [3]).backward()
+    ours.zero_grad()
+    ours(batch(rank), [0]).backward()
+    assert ours.module.layers[3].weight.grad is None

@@ -3,6 +3,7 @@
 import ctypes
 import functools
 import time
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -78,3 +79,10 @@ def case_a_wait_ends_in_time():
         assert time.monotonic() - began >= 0.1
     assert mpi.wait(asked.Test, None)
     assert (out == size).all()
+
+
+def case_memory_that_ranks_share_has_no_name():
+    """A rank that is killed leaves none behind in /dev/shm."""
+    maps = Path("/proc/self/maps").read_text().splitlines()
+    shared = [line for line in maps if "/dev/shm/mpich_shm_" in line]
+    assert shared and all(line.endswith("(deleted)") for line in shared), shared

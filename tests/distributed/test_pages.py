@@ -21,6 +21,7 @@ PAGES = {
     "simulator": "fx/distributed/simulator/README.md",
     "rpc": "fx/distributed/rpc.md",
     "store": "fx/distributed/store.md",
+    "ray": "fx/distributed/actors/README.md",
 }
 ELASTIC = "fx/distributed/launch/elastic.md"
 

@@ -243,7 +243,7 @@ def test_a_rank_that_is_taken():
         (dict(rank=0), "rank and world_size must be given, and are 0 and -1"),
         (dict(backend="nccl"), r"write\s+init_process_group\('mpi'\)"),
         (dict(backend="cpu:fake,cuda:nccl", rank=5, world_size=2), "rank 5 is not in a world"),
-        (dict(backend="other"), "Invalid backend: 'other'; there are mpi, gloo, fake"),
+        (dict(backend="other"), "Invalid backend: 'other'; there are mpi, gloo, ray, fake"),
         (dict(init_method="udp://x"), "No rendezvous handler for udp://"),
         (dict(init_method="tcp://host", rank=0, world_size=2), "has no port"),
         (dict(store=HashStore(), init_method="env://"), "Cannot specify both"),

@@ -25,6 +25,7 @@ APART = {
     "fx.debug": "ops",
     "fx.flatten_util": "ops",
     "fx.jax_names": "ops",
+    "fx.ray": "distributed",
     "fx.run": "distributed",
     **{
         f"fx.distributed.checkpoint{name}": "io"

@@ -30,3 +30,19 @@ def test_base_classes_and_tuples():
             assert getattr(modules.utils, name)(value) == expected
     with pytest.raises(AttributeError, match=r"'fx\.nn\.modules\.conv' has no attribute 'x'"):
         modules.conv.x
+
+
+def test_a_prefix_is_taken_off_as_by_pytorch():
+    name = "consume_prefix_in_state_dict_if_present"
+    ours = fx.nn.ModuleDict({"module": fx.nn.Sequential(fx.nn.Linear(2, 3), fx.nn.BatchNorm1d(3))})
+    theirs = torch.nn.ModuleDict(
+        {"module": torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))}
+    )
+    mine, other = ours.state_dict(), theirs.state_dict()
+    for state in (mine, other):
+        state["module"] = state["step"] = 0
+    getattr(fx.nn.modules.utils, name)(mine, "module.")
+    getattr(torch.nn.modules.utils, name)(other, "module.")
+    assert list(mine) == list(other)
+    assert sorted(getattr(mine, "_metadata", {})) in ([], sorted(other._metadata))
+    ours["module"].load_state_dict({k: v for k, v in mine.items() if k not in ("module", "step")})

@@ -17,6 +17,7 @@ from typing import Any
 from fx.distributed.launch import point
 from fx.distributed.launch.meeting import Place, held
 from fx.distributed.launch.options import UsageError
+from fx.distributed.wiring import watched
 
 _TRY = 0.1  # seconds between two tries to connect
 
@@ -145,7 +146,8 @@ class Hosts:
         end = monotonic() + self._patience
         while True:
             try:
-                return socket.create_connection((self._host, self._port), timeout=_TRY * 20)
+                address = self._host, self._port
+                return watched(socket.create_connection(address, timeout=_TRY * 20))
             except OSError as error:
                 if monotonic() > end or self._halted():
                     raise UsageError(

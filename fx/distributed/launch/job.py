@@ -182,29 +182,12 @@ class Job:
 
     def _environment(self, place: Place, local: int) -> dict[str, str]:
         told = self.options
-        rank = place.first + local
-        threads = str(max(1, cores() // told.ranks))
-        threads = os.environ.get("OMP_NUM_THREADS", threads)
-        return {
-            "RANK": str(rank),
-            "LOCAL_RANK": str(local),
-            "WORLD_SIZE": str(place.size),
-            "LOCAL_WORLD_SIZE": str(told.ranks),
-            "GROUP_RANK": str(place.host),
-            "GROUP_WORLD_SIZE": str(place.hosts),
-            "ROLE_RANK": str(rank),
-            "ROLE_WORLD_SIZE": str(place.size),
-            "ROLE_NAME": told.role,
-            "MASTER_ADDR": place.address,
-            "MASTER_PORT": str(place.port),
-            "TORCHELASTIC_RUN_ID": self.run_id,
-            "TORCHELASTIC_RESTART_COUNT": str(place.restarts),
-            "TORCHELASTIC_MAX_RESTARTS": str(told.max_restarts),
-            "OMP_NUM_THREADS": threads,
+        threads = max(1, cores() // told.ranks)
+        threads = os.environ.get("OMP_NUM_THREADS", str(threads))
+        return place.variables(local, self.run_id, told.max_restarts, threads, told.role) | {
             "FX_NUM_THREADS": os.environ.get("FX_NUM_THREADS", threads),
             "FX_BATCH_SPLIT": str(place.split),
-            "FX_RUN": "1",
-        } | place.wiring[local]
+        }
 
     def _report(self, failure: Failure, ranks: Ranks) -> None:
         self_made = (-signal.SIGTERM, -signal.SIGKILL)  # how those end that we end

@@ -24,6 +24,31 @@ class Place:
     restarts: int  # as the host with the most counts them
     split: int  # into how many parts a batch is cut, for want of memory
 
+    def variables(
+        self, local: int, run_id: str, most: int, threads: str, role: str = "default"
+    ) -> dict[str, str]:
+        """What a rank of this host finds in its environment, by torchrun's names."""
+        rank, here = str(self.first + local), str(len(self.wiring))
+        return {
+            "RANK": rank,
+            "LOCAL_RANK": str(local),
+            "WORLD_SIZE": str(self.size),
+            "LOCAL_WORLD_SIZE": here,
+            "GROUP_RANK": str(self.host),
+            "GROUP_WORLD_SIZE": str(self.hosts),
+            "ROLE_RANK": rank,
+            "ROLE_WORLD_SIZE": str(self.size),
+            "ROLE_NAME": role,
+            "MASTER_ADDR": self.address,
+            "MASTER_PORT": str(self.port),
+            "TORCHELASTIC_RUN_ID": run_id,
+            "TORCHELASTIC_RESTART_COUNT": str(self.restarts),
+            "TORCHELASTIC_MAX_RESTARTS": str(most),
+            "OMP_NUM_THREADS": threads,
+            "FX_NUM_THREADS": threads,
+            "FX_RUN": "1",
+        } | self.wiring[local]
+
 
 class Alone:
     """The ranks of one host, which hosts their server."""

@@ -1,6 +1,7 @@
 """``torch.distributed.tensor.experimental``: functions of parts."""
 
+from fx.distributed.context import context_parallel
 from fx.distributed.implicit import implicit_replication
 from fx.distributed.tensor import local_map
 
-__all__ = ["implicit_replication", "local_map"]
+__all__ = ["context_parallel", "implicit_replication", "local_map"]
