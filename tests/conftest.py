@@ -1,6 +1,8 @@
 """Settings of the whole suite: threads, compiled code, Hypothesis profiles, GPU tests."""
 
 import atexit
+import contextlib
+import importlib.metadata
 import os
 import shutil
 import sys
@@ -25,8 +27,13 @@ if "FX_CACHE_DIR" not in os.environ:
 # What JAX compiles, as an oracle, lies beside it.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", os.path.join(os.environ["FX_CACHE_DIR"], "jax"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
-# An oracle runs a few times: XLA's optimisation takes longer than it saves.
+# An oracle runs a few times: XLA's optimisation takes longer than it saves, and so do its emitters
+# of fusions and its threads. It ends a process that names a flag which it does not know.
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+    if importlib.metadata.version("jaxlib").startswith("0.10."):
+        at_once = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+        os.environ.setdefault("XLA_FLAGS", at_once)
 
 # Hundreds of interpreters start in a run: the first that reads a module writes its bytecode for
 # the others, whatever this environment wants elsewhere (half a second for each that imports fx).

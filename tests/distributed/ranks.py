@@ -7,6 +7,7 @@ the ranks under ``mpiexec`` with a deadline, and gives for each case what went w
 from __future__ import annotations
 
 import ast
+import gc
 import json
 import os
 import runpy
@@ -90,6 +91,8 @@ def _read(place: Path, name: str, size: int) -> dict[str, str]:
 def _main(name: str, place: Path) -> None:
     import fx.distributed.mpi as mpi
 
+    gc.freeze()
+    gc.set_threshold(20_000, 10, 10)  # as in conftest.py
     rank = mpi.start().COMM_WORLD.rank
     space = runpy.run_path(str(Path(__file__).parent / name))
     with (place / str(rank)).open("w") as out:

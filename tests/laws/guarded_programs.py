@@ -6,6 +6,7 @@ this process. The last line that was printed then says which program it was.
 
 import ctypes
 import faulthandler
+import gc
 import random
 import sys
 import warnings
@@ -265,6 +266,8 @@ def as_tuple(x):
 
 if __name__ == "__main__":
     faulthandler.enable()
+    gc.freeze()
+    gc.set_threshold(20_000, 10, 10)  # as in conftest.py
     for part in sys.argv[2:] or ("laws", "steps", "layouts", "sizes"):
         globals()[part](sys.argv[1])
     print("done")

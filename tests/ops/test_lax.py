@@ -199,6 +199,10 @@ def test_values_and_slopes(expression):
         np.testing.assert_allclose(got, w, rtol=1e-6, atol=1e-9)
 
 
+# what the suite has XLA compile with elsewhere makes a NaN infinite where no mantissa is left
+FUSED = {"xla_cpu_use_fusion_emitters": True}
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize(
     "bits", [(5, 10), (8, 7), (4, 3), (5, 2), (8, 23), (3, 0), (11, 52), (1, 4)]
@@ -210,7 +214,8 @@ def test_reduced_precision(dtype, bits):
     x = np.concatenate([values, rng.normal(size=200) * 2.0 ** rng.integers(-20, 20, 200)])
     with jax.enable_x64(True), np.errstate(all="ignore"):
         x = np.concatenate([x, np.arange(64) / 32 + 1]).astype(dtype)
-        want = np.asarray(jax.lax.reduce_precision(jax.numpy.asarray(x), *bits))
+        rounded = lambda x: jax.lax.reduce_precision(x, *bits)
+        want = np.asarray(jax.jit(rounded, compiler_options=FUSED)(jax.numpy.asarray(x)))
     f = lambda x: fx.lax.reduce_precision(x, *bits)
     for got in (f(fx.asarray(x)), fx.jit(f)(fx.asarray(x))):
         assert got.dtype == dtype
