@@ -37,12 +37,11 @@ def executable_of(graph: Graph, donated: tuple[int, ...] = (), optimized: bool =
         )
         whole.cache["dynamic"] = graph.cache.get("dynamic", False)
         whole.cache["lengths"] = graph.cache.get("lengths", ())
-        found = graph.cache[key] = _compile(whole, donated)
         bases = [base_of(v) for v in whole.outputs]
-        fixed = [
+        graph.cache["fixed"] = [
             i for i, v in enumerate(bases) if v.constant is not None and v.spec.device == "cpu"
         ]
-        graph.cache["fixed"] = fixed
+        found = graph.cache[key] = _compile(whole, donated)  # last: a signal may come at any time
     return found
 
 

@@ -178,9 +178,10 @@ class Call(Stages):
             if not all(p.holds(self, self.numbers) for p in segment.expects):
                 raise GiveUp("", lasting=False)
         if "dynamic" not in segment.graph.cache:
-            segment.graph.cache["dynamic"] = self.jitted.sizes_vary
             segment.graph.cache["varied"] = self.program.varied
-            self.program.graphs.append(segment.graph)
+            if not any(segment.graph is known for known in self.program.graphs):
+                self.program.graphs.append(segment.graph)
+            segment.graph.cache["dynamic"] = self.jitted.sizes_vary  # last: it tells of the others
         outs = call_of(segment.graph)(*[self.get(v) for v in segment.needs])
         self.env.update(zip(segment.gives, outs))
 

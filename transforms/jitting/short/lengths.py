@@ -58,10 +58,11 @@ class Kin:
 def kin_of(jitted: Any, program: Program, signature: Any, whole: Graph) -> Kin | None:
     """The programs with which one serves all lengths or sizes; None where there are too few."""
     slices = [p for p in lengths_of(program) if not is_of_sizes(program, p.host)]
-    whole.cache["whole"] = True
     if slices:
         whole.cache["lengths"] = [(p.answer, p.ask.size) for p in slices]
         whole.cache["open"] = True
+    whole.cache["whole"] = True
+    if slices:
         known = jitted.programs.get(program.key, ())
     elif program.axes:
         known = [p for of in list(jitted.programs.values()) for p in of if p.kind == program.kind]
@@ -209,7 +210,7 @@ def _staged(program: Program) -> tuple[Numbered, Graph]:
 
 def _whole(program: Program) -> Any:
     """The graph of the short way of a program; None where there is none."""
-    return next((g for g in program.graphs if g.cache.get("whole")), None)
+    return next((g for g in reversed(program.graphs) if g.cache.get("whole")), None)
 
 
 def _form(graph: Graph) -> Any:
