@@ -97,7 +97,7 @@ def as_tensor(value: Any, dtype: Any = None, device: Any = None, what: str = "as
         )
     name = device_name(device)
     if type(value) in _SCALAR_SET:
-        dtype = dtype or dtypes.dtype_of_scalar(value)
+        dtype = dtypes.dtype_of_scalar(value) if dtype is None else dtypes.as_dtype(dtype)
         try:
             # its own object: the shared one must never come to require grad
             return new_tensor(constant(value, dtype, name)._a)

@@ -61,8 +61,8 @@ def constants_of(dtype: Any, device: str) -> dict[Any, Tensor]:
 def constant(value: Any, dtype: Any, device: str = "cpu") -> Tensor:
     """A 0-d tensor of a Python scalar; those that were used before are shared."""
     known = constants_of(dtype, device)
-    key = value if value else repr(value)  # as a key, -0.0 == 0.0 == 0j
-    found = known.get(key)
+    key = value if value and type(value) is not complex else repr(value)
+    found = known.get(key)  # as keys, -0.0 == 0.0 == 0j and 2-0j == 2+0j == 2.0
     if found is None:
         array = full.cpu(shape=(), value=value, dtype=dtype, device="cpu")
         found = new_tensor(backend(device).from_numpy(array))
@@ -77,7 +77,7 @@ def constant_like(value: Any, x: Tensor) -> Tensor:
     if type(x) is Tensor and type(x._a) is ndarray:
         dtype = x._a.dtype
         known = _on_cpu.get(dtype)
-        if known is not None:
+        if known is not None and type(value) is not complex:
             found = known.get(value if value else repr(value))
             if found is not None:
                 return found

@@ -63,7 +63,7 @@ class StaticArguments:
                     f"{type(value).__name__}, which is not hashable; pass a tuple or another "
                     f"immutable value, or leave it out of static_argnums and static_argnames"
                 ) from None
-        return tuple([(which, type(value), value) for which, value in found])
+        return tuple([(which, _exactly(value), value) for which, value in found])
 
     def restored(self, dynamic: Any, signature: Signature) -> tuple[Any, dict[str, Any]]:
         """The arguments of a call, the static ones put back."""
@@ -198,6 +198,13 @@ def _is_cut_of_cell(x: Tensor) -> bool:
 
 
 _PLAIN = (str, bytes, bool, int, float, complex, np.dtype, TorchDType, type(None))
+
+
+def _exactly(value: Any) -> Any:
+    """What else is the same of equal values: 1 is no True, and 0.0 no -0.0, in tuples too."""
+    if type(value) in (tuple, frozenset):
+        return type(value), type(value)(map(_exactly, value))
+    return type(value), repr(value) if isinstance(value, float | complex | np.generic) else None
 
 
 def _key_of(leaf: Any) -> Any:

@@ -18,7 +18,7 @@ _zeros, _arange = np.zeros, np.arange
 
 def full(*, shape: tuple[int, ...], value: Any, dtype: Any, device: str) -> np.ndarray:
     """A constant array."""
-    if value == 0 and (type(value) is not float or copysign(1.0, value) > 0):
+    if value == 0 and not _is_negative(value):
         return _zeros(shape, dtype)
     value = plain(value, dtype)
     if prod(shape) * dtype.itemsize >= limits.FILL_FROM:
@@ -28,6 +28,12 @@ def full(*, shape: tuple[int, ...], value: Any, dtype: Any, device: str) -> np.n
     out = np.empty(shape, dtype)
     out.fill(value)
     return out
+
+
+def _is_negative(zero: Any) -> bool:
+    """Whether a zero, or a part of it, has a sign."""
+    parts = (zero.real, zero.imag) if isinstance(zero, complex) else (zero,)
+    return any(isinstance(x, float) and copysign(1.0, x) < 0 for x in parts)
 
 
 def _filled(fill: any_size.Run, shape: tuple[int, ...], value: Any, dtype: Any) -> np.ndarray:

@@ -86,7 +86,8 @@ def pad(x: np.ndarray, value: np.ndarray, *, low: Any, high: Any, inside: Any) -
         reach = n + (n - 1) * i if i and n else n
         shape.append(reach + a + b)
         at.append(builtins.slice(a, a + reach, i + 1))
-    out = np.full(shape, value, x.dtype) if value.item() != 0 else np.zeros(shape, x.dtype)
+    some = any(value.tobytes())  # -0.0 is no zero here
+    out = np.full(shape, value, x.dtype) if some else np.zeros(shape, x.dtype)
     out[tuple(at)] = x
     return out
 

@@ -10,6 +10,7 @@ from fx.config import modes
 from fx.devices import backend
 from fx.graph.ir import Value
 from fx.modes import Defaults
+from fx.transforms.jitting.guards.code import same
 from fx.transforms.jitting.handled import was_sent
 from fx.transforms.jitting.program import SIZE, Argument, Enclosed, Program
 from fx.transforms.jitting.recording.host import ERRORS, Fits
@@ -104,7 +105,10 @@ def arguments(
             code.add(f"a{place} = l{i}")
         else:
             held = code.name("object", signature.objects[place])
-            if isinstance(signature.objects[place], bool | str | bytes | complex | type(None)):
+            if isinstance(signature.objects[place], complex):  # 2-0j is no 2+0j, and equal to it
+                code.names["same"] = same
+                code.require(f"l{i} is {held} or same(l{i}, {held})")
+            elif isinstance(signature.objects[place], bool | str | bytes | type(None)):
                 code.require(f"l{i} is {held} or (type(l{i}) is type({held}) and l{i} == {held})")
             else:
                 code.names[held] = weakly(signature.objects[place])
