@@ -58,6 +58,9 @@ class Parameter(Cell):
                 f"{value.spec!r}; write fx.nn.Parameter(x, requires_grad=False) or cast it with "
                 f"x.astype(fx.float32)"
             )
+        stage = modes.stage
+        if stage is not None and requires_grad and type(value) is Tensor and value._node is None:
+            value = stage.tracer(stage.value_of(value))  # what is known has no gradient there
         super().__init__(value, requires_grad)
 
     def __repr__(self) -> str:

@@ -58,9 +58,11 @@ def _get_requires_grad(self: Tensor) -> bool:
 
 
 def _set_requires_grad(self: Tensor, flag: bool) -> None:
-    if isinstance(self, Tracer):
+    made_inside = modes.stage is not None and type(self) is Tensor and flag and self._node is None
+    if isinstance(self, Tracer) or made_inside:
         raise InPlaceError(
-            f"a tensor inside {self.transform} cannot be changed; write x = x.requires_grad_()"
+            f"a tensor inside {getattr(self, 'transform', 'jit')} cannot be changed; "
+            f"write x = x.requires_grad_()"
         )
     node = self._node
     if node is not None and type(node) is not Leaf:
@@ -103,6 +105,8 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
         return _on_tracer(held, requires_grad)
     node = held._node
     if requires_grad:
+        if node is None and stage is not None and type(self) is Tensor:  # known, and made inside
+            return _on_tracer(stage.tracer(stage.value_of(self)), True)
         if node is None:
             self._node = woken(self) or Leaf(owner=ref(self))
     elif type(node) is Leaf:
