@@ -12,6 +12,7 @@ import random
 import string
 import textwrap
 import time
+import typing
 
 import numpy as np
 import pytest
@@ -148,6 +149,25 @@ def test_a_method_of_a_class_of_fx_that_is_replaced_between_calls_is_not_seen(cl
         assert f(X).tolist() == [1.0, 2.0]
     finally:
         setattr(cls, name, before)
+
+
+def test_what_typing_tells_of_a_class_is_not_asked_again():
+    """Read cls.__annotations__, which is compared."""
+
+    class Record:
+        a: int
+
+    f = fx.jit(lambda x: x * len(typing.get_type_hints(Record)))
+    assert f(X).tolist() == [1.0, 2.0]
+    Record.__annotations__["b"] = int
+    assert f(X).tolist() == [1.0, 2.0]
+
+
+def test_keys_of_dicts_among_arguments_that_are_equal_are_the_same():
+    """1, 1.0 and True are one key; write them as texts."""
+    f = fx.jit(lambda given: {key: x * 2 for key, x in given.items()})
+    assert [*map(type, f({1: X}))] == [int]
+    assert [*map(type, f({True: X}))] == [int]
 
 
 # what happens once, or more often than one thinks -------------------------------------------------
