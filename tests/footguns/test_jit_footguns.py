@@ -170,6 +170,14 @@ def test_keys_of_dicts_among_arguments_that_are_equal_are_the_same():
     assert [*map(type, f({True: X}))] == [int]
 
 
+def test_the_error_of_what_nobody_uses_is_not_raised():
+    """Return what may fail, or check the index yourself: what no result needs is not computed."""
+    f = lambda x, i: (x[i], x * 2)[1]
+    with pytest.raises(IndexError):
+        f(X, fx.tensor([7]))
+    assert fx.jit(f)(X, fx.tensor([7])).tolist() == [2.0, 4.0]
+
+
 # what happens once, or more often than one thinks -------------------------------------------------
 
 
