@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from typing import Any
 
 from fx.tensor import Tensor
@@ -103,6 +104,7 @@ ASKS = (  # what Python makes of a size, or decides by one
     "fx.ones((130, 6))[: {0}.shape[0] + 1] * fx.mean({0})", "{0} * type({0}.shape[0])({k})",
     "fx.ones((130, 6))[{0}.shape[0] - 1] * fx.mean({0})", "{0} if {0}.shape != ({k}, 6) else -{0}",
 )  # fmt: skip
+SHAPES = re.compile(r"\{\d\}\.(?:shape|size\b)|len\(\{\d\}\)|(?:zeros|ones|full)_like\(\{\d\}")
 KINDS = (
     graphs.SMOOTH, graphs.PAIRS, graphs.SUMS, MODELS, MODELS, MODELS, ENDS, ENDS, WINDOWS, WINDOWS,
     graphs.MOVES, ASKS, ASKS, ASKS,
@@ -123,9 +125,9 @@ def make(rng: random.Random) -> Program:
         grow.operation()
     names = [op.name for op in grow.body] or [op.name for op in grow.inputs]
     kept = names[-1:] + [n for n in names[:-1] if rng.random() < 0.25]
-    body = _needed(
-        grow.body, kept
-    )  # what nobody needs may fail at another size, and jit leaves it out
+    # what no number needs may fail at another size, and jit leaves it out
+    body, shaped = _needed(grow.body, kept)
+    kept += shaped
     params = [op.name for op in grow.inputs]
     asked = Op(
         "", f"compare.at_sizes(f, {sizes}, [{{all}}], derived={rng.random() < 0.4})", tuple(params)
@@ -134,14 +136,19 @@ def make(rng: random.Random) -> Program:
     return Program("sizes", TEMPLATE, {"inputs": tuple(grow.inputs), "main": main})
 
 
-def _needed(body: list[Op], kept: list[str]) -> list[Op]:
-    """The operations that results are made of."""
-    needed, found = {*kept}, []
+def _needed(body: list[Op], kept: list[str]) -> tuple[list[Op], list[str]]:
+    """The operations that results are made of, and the names of those that only shapes need."""
+    needed, numbers, found, shaped = {*kept}, {*kept}, [], []
     for op in reversed(body):
-        if op.name in needed:
-            needed.update(op.args)
-            found.append(op)
-    return found[::-1]
+        if op.name not in needed:
+            continue
+        found.append(op)
+        if op.name not in numbers:
+            shaped.append(op.name)
+        needed.update(op.args)
+        rest = SHAPES.sub("", op.text)
+        numbers.update(arg for i, arg in enumerate(op.args) if f"{{{i}}}" in rest)
+    return found[::-1], shaped
 
 
 class _Growth(Growth):
