@@ -38,6 +38,7 @@ from fx.transforms.jitting.watching.instructions import is_dropped, is_named
 from fx.transforms.jitting.watching.kinds import CONTAINER, IGNORED, INSTANCE, OPAQUE, OWNER
 from fx.transforms.jitting.watching.operands import NOTHING, are_replaced, operands, replace
 from fx.transforms.jitting.watching.reads import (
+    HARMLESS,
     PUTTERS,
     Reading,
     is_user,
@@ -51,7 +52,6 @@ _WRITERS = frozenset((
     "add", "discard", "sort", "reverse", "appendleft", "extendleft", "popleft", "rotate",
     "__setitem__", "__delitem__", "move_to_end", "fill", "put", "resize", "itemset",
 ))  # fmt: skip
-_HARMLESS = frozenset(("write", "writelines", "flush", "acquire", "release", "locked", "isatty"))
 _UNREAD = frozenset(("callable", "print", "append", "super"))
 _UNREAD_CALLS = frozenset(map(id, (isinstance, type, id, callable, hash, repr, str)))
 _SPECIAL = frozenset((  # modules of functions in C that use objects by special methods alone
@@ -234,7 +234,7 @@ class Calling(Reading):
         elif name in _WRITERS and args:
             self.refuse_namespace(frame, args[0])
             self.writes(args[0])
-        if name in _HARMLESS or (f is next and is_dropped(frame)):
+        if name in HARMLESS or (f is next and is_dropped(frame)):
             return
         if name == "__getattribute__" and len(args) > 1 and isinstance(args[1], str):
             self.read(frame, args[0], args[1])

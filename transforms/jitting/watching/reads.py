@@ -39,8 +39,8 @@ from fx.transforms.jitting.watching.kinds import (
 from fx.transforms.jitting.watching.operands import are_replaced, function_of, operands, replace
 
 PUTTERS = frozenset(("append", "extend"))  # of lists
+HARMLESS = frozenset(("write", "writelines", "flush", "acquire", "release", "locked", "isatty"))
 _COMPARING = frozenset(("COMPARE_OP", "CONTAINS_OP", "IS_OP", "BINARY_SUBSCR"))
-_HARMLESS = frozenset(("write", "writelines", "flush", "acquire", "release", "locked", "isatty"))
 _WRITTEN = ("<frozen importlib", "<frozen runpy", "<__array_function__", "<guards")
 
 
@@ -89,7 +89,7 @@ class Reading:
             return
         if type(x) is list and name in PUTTERS:
             return
-        if kind == OPAQUE and name in _HARMLESS:
+        if kind == OPAQUE and name in HARMLESS:
             self.locks(frame, x)
             return
         touched.ids.add(key)
