@@ -16,6 +16,7 @@ from fx.config import modes
 from fx.devices import Device, backend
 from fx.dtypes import INEXACT
 from fx.errors import BackwardError, TreeError
+from fx.graph.staging import StageTracer
 from fx.levels import check_live
 from fx.primitive import Primitive
 from fx.prims.creation import zeros_like_spec
@@ -50,6 +51,8 @@ class Application(Primitive):
     """
 
     is_applied = True
+    ruled = False  # whether a graph computes it by operations, and has it for the derivative alone
+    closed = False  # whether its rules read nothing but their arguments
     gives_arguments = False  # whether the results are the first arguments as they are
     multiple = True
     sparing = False
@@ -101,6 +104,8 @@ class Application(Primitive):
             if stage is not None:  # a branch, which takes it in
                 return self(*[stage.tracer(stage.value_of(x)) for x in args])
         if type(top) is not GradTracer:
+            if self.ruled and type(top) is StageTracer:
+                return tuple(self._with_rule(self.run(*args), args))
             return top.process(self, args, {})
         values = [x.value if x.level == level else x for x in args]
         if not _records(level):
@@ -113,6 +118,8 @@ class Application(Primitive):
         parents = tuple([tape.node_at(x, level) for x in args])
         outs, pullback = self.forward(values, parents)
         outs = [_owned(o, level, self.called) for o in outs]
+        if level & 1 and self.ruled:  # who differentiates what the graph gives goes by this rule
+            outs = self._with_rule(outs, values)
         if level == 0 or level & 1:  # the tapes of .backward() may be asked to record the pass
             bare, recorded = pullback, self.remember(args, parents)
 
@@ -125,6 +132,16 @@ class Application(Primitive):
         node.specs = self.cotangent_specs(outs)
         node.saved = tuple([(i, outs[i]) for i in self.saves])
         return tuple([self._placed(level, o, node, i) for i, o in enumerate(outs)])
+
+    def _with_rule(self, outs: Sequence[Tensor], args: Sequence[Tensor]) -> Sequence[Tensor]:
+        """Results that operations of a graph computed, with these rules for their derivative."""
+        staged = [x for x in args if type(x) is StageTracer]
+        if not staged or any(isinstance(o, GradTracer) for o in outs):
+            return outs
+        if modes.stage is not None:
+            modes.stage.meets_rule(self)
+        rule = Ruled(self, len(outs), list)
+        return staged[0].process(rule, (*outs, *args), {})  # type: ignore[no-any-return]
 
     def cotangent_specs(self, outs: Sequence[Tensor]) -> tuple[TensorSpec, ...]:
         """The specs of the cotangents that the pullback gets where none arrived."""
@@ -166,6 +183,61 @@ class Application(Primitive):
     def cpu(self, *arrays: Any) -> tuple[Any, ...]:
         """The kernel: run on bare arrays."""
         return tuple([o._a for o in self.run(*[new_tensor(a) for a in arrays])])
+
+
+class Ruled(Application):
+    """Results of a user's function, then its arguments; the results out, with the user's rules.
+
+    A graph computes the results by ordinary operations, which are optimised and compiled as others
+    are; this stands behind them while the graph may be differentiated.
+
+    Args:
+        of: the function.
+        count: the number of results.
+        place: moves lanes of results to the front.
+    """
+
+    gives_arguments = True
+
+    def __init__(
+        self,
+        of: Application,
+        count: int,
+        place: Callable[[Sequence[Tensor]], Sequence[Tensor]],
+    ) -> None:
+        super().__init__(of.called, of.torch_name)
+        self.of, self.count, self.place = of, count, place
+        self.gives_arguments = place is list
+
+    @property
+    def saves(self) -> tuple[int, ...]:  # type: ignore[override]
+        return self.of.saves
+
+    def run(self, *args: Tensor) -> Sequence[Tensor]:
+        return self.place(args[: self.count])
+
+    def forward(self, args: Sequence[Tensor], needs: Sequence[Any]) -> tuple[Any, Pullback]:
+        outs, pullback = self.of.forward(args[self.count :], needs[self.count :])
+        none = [None] * self.count
+        return outs, lambda cts, *saved: [*none, *pullback(cts, *saved)]
+
+    def jvp(self, primals: Sequence[Tensor], tangents: Sequence[Tensor | None]) -> Any:
+        return self.of.jvp(primals[self.count :], tangents[self.count :])  # type: ignore[attr-defined]
+
+    def cotangent_specs(self, outs: Sequence[Tensor]) -> tuple[TensorSpec, ...]:
+        return self.of.cotangent_specs(outs)
+
+    def wants_cotangent(self, index: int, out: Tensor) -> bool:
+        return self.of.wants_cotangent(index, out)
+
+    def lanes(self, size: int, axis_name: Any, dims: Sequence[int | None]) -> Application:
+        own = dims[: self.count]
+
+        def place(outs: Sequence[Tensor]) -> Sequence[Tensor]:
+            return [lanes_to(o, d, 0, size) for o, d in zip(self.place(outs), own)]
+
+        of = self.of.lanes(size, axis_name, dims[self.count :])
+        return Ruled(of, self.count, place)
 
 
 def _records(level: int) -> bool:

@@ -253,7 +253,7 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
         places = [i for i, x in enumerate(leaves) if isinstance(x, Tensor)]
         xs = [leaves[i] for i in places]
         static = [None if isinstance(x, Tensor) else x for x in leaves]
-        if modes.stage is not None and not any(_moves(x) for x in xs):
+        if modes.stage is not None and not any(moves(x) for x in xs):
             return function(*args, **kwargs)  # what a graph keeps is decided when it is split
         way, count = _Way(name_of(function)), len(xs)
 
@@ -314,7 +314,7 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
         outs = [o for o, _ in pairs]
         derived = [i for i, (_, m) in enumerate(pairs) if m]
         inputs, way.captured = [*xs, *way.captured], []
-        if derived and any(_moves(x) for x in inputs):
+        if derived and any(moves(x) for x in inputs):
             floating = [outs[i].dtype in INEXACT for i in derived]
             bound = _Rerun(way.name, floating, rerun, list)
             for i, o in zip(derived, bound(*[outs[i] for i in derived], *inputs)):
@@ -329,7 +329,7 @@ def _only_staged(x: Any) -> bool:
     return isinstance(x, Tracer) and x.transform == "jit" and x._node is None
 
 
-def _moves(x: Any) -> bool:
+def moves(x: Any) -> bool:
     """Whether a transform or the tape differentiates this tensor."""
     while isinstance(x, Tracer):
         if x._node is not None or x.transform in ("jvp", "checkpoint"):

@@ -84,6 +84,8 @@ class custom_vjp:
         tensor(1.)
     """
 
+    is_closed = False  # whether function and rule read nothing but their arguments
+
     def __init__(self, function: Callable[..., Any], nondiff_argnums: Sequence[int] = ()) -> None:
         update_wrapper(self, function)
         self.function = function
@@ -159,7 +161,9 @@ class custom_vjp:
                 for k, (i, s) in enumerate(zip(call.places, specs))
             ]
 
-        outs = VJPApplication(name, function, fwd, bwd)(*call.tensors)
+        application = VJPApplication(name, function, fwd, bwd)
+        application.closed = self.is_closed
+        outs = application(*call.tensors)
         return tree.unflatten(call.treedef_out, outs)
 
 
@@ -185,6 +189,8 @@ class custom_jvp:
         >>> fx.grad(log1pexp)(fx.tensor(100.0))
         tensor(1.)
     """
+
+    is_closed = False
 
     def __init__(self, function: Callable[..., Any], nondiff_argnums: Sequence[int] = ()) -> None:
         update_wrapper(self, function)
@@ -253,7 +259,9 @@ class custom_jvp:
                 _tangent(t, o.spec, what, i) for i, (t, o) in enumerate(zip(pushed, outs))
             ]
 
-        outs = JVPApplication(name, function, rule)(*call.tensors)
+        application = JVPApplication(name, function, rule)
+        application.closed = self.is_closed
+        outs = application(*call.tensors)
         return tree.unflatten(call.treedef_out, outs)
 
 

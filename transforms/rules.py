@@ -35,6 +35,8 @@ class VJPApplication(Application):
         bwd: ``(static, residuals, cotangents) -> one cotangent or None an argument``.
     """
 
+    ruled = True
+
     def __init__(
         self,
         name: str,
@@ -134,6 +136,8 @@ class JVPApplication(Application):
         function: ``(*tensors) -> results``.
         rule: ``(primals, tangents) -> (results, tangents of the results)``.
     """
+
+    ruled = True
 
     def __init__(
         self,

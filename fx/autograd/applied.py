@@ -49,9 +49,12 @@ class VmapInfo(NamedTuple):
 class Applied(Application):
     """A Function, bound: below all levels it runs the user's ``forward``."""
 
+    ruled = True
+
     def __init__(self, call: Call) -> None:
         super().__init__(call.cls.__name__)
         self.call = call
+        self.closed = getattr(call.cls, "_is_closed", False)
         self.saves: tuple[int, ...] = ()
         self.notes: Any = None  # after a run: what the context kept, for the level above
 
@@ -148,6 +151,9 @@ class Applied(Application):
 
     def wants_cotangent(self, index: int, out: Tensor) -> bool:
         return index not in self.call.constant and out.dtype in INEXACT
+
+    def lanes(self, size: int, axis_name: Any, dims: Sequence[int | None]) -> Application:
+        return AppliedToLanes(self, size, axis_name, dims)
 
     # the other transforms -----------------------------------------------------------------------
 

@@ -34,6 +34,8 @@ Way = Callable[..., Any]
 class _Pair(Function):
     """A function of arrays that all ranks call, and its transpose, which they call behind it."""
 
+    _is_closed = True
+
     @staticmethod
     def forward(ctx: Any, there: Way, back: Way, *xs: Tensor) -> Any:
         ctx.there, ctx.back = there, back

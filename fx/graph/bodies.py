@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
+from fx.config import modes
+from fx.errors import BackwardError
 from fx.graph.ir import Graph, Node, Rewriter, Value, constant_value, input_value
 from fx.graph.passes.effects import effectful
+from fx.levels import Tracer
 from fx.spec import TensorSpec
 from fx.tensor import Tensor
 
@@ -117,9 +120,21 @@ def _key(params: dict[str, Any]) -> Any:
 
 
 def closed(graph: Graph, captured: Sequence[Tensor]) -> Graph:
-    """The graph with the tensors that it takes last as constants: what rules made of nothing."""
+    """The graph with the tensors that it takes last as constants: what rules made of nothing.
+
+    Raises:
+        BackwardError: if a rule reads what is no constant; a function that is staged is told.
+    """
     if not captured:
         return graph
+    if any(isinstance(x, Tracer) for x in captured):
+        why = (
+            "a derivative rule in it reads a value of the function around the one that has the "
+            "rule; make that an argument"
+        )
+        if modes.stage is None:
+            raise BackwardError(why)
+        modes.stage.gives_up(why)
     rewriter = Rewriter(graph)
     count = len(graph.inputs) - len(captured)
     for value, x in zip(graph.inputs[count:], captured):

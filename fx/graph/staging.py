@@ -114,7 +114,7 @@ class Stage(Surroundings):
 
     def __enter__(self) -> Any:
         assert self.number in live  # who asks whether something is staged asks `live` first
-        self.outer = modes.stage
+        self.outer, self.around = modes.stage, (modes.barrier, modes.silent)
         modes.stage = self
         return self
 

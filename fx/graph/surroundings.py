@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fx.config import modes
+from fx.config import modes, set_modes
 from fx.errors import StagingError
 from fx.graph.named import Named
 from fx.tensor import Tensor
@@ -22,12 +22,14 @@ class Surroundings:
         name: of the function, for messages.
         number: of its level; what was born at a lower one was there before.
         outer: the stage around it, or None.
+        around: the grad mode there.
         touched: what the function was seen to read, where it is watched.
     """
 
     name: str
     number: int
     outer: Any
+    around: tuple[int, int]
     touched: Any
 
     def at_end(self, check: Callable[[], str]) -> None:
@@ -61,6 +63,26 @@ class Surroundings:
         """Somebody was told a shape otherwise, or at another time."""
         if self.outer is not None:
             self.outer.was_told(shape)
+
+    def gives_up(self, why: str) -> None:
+        """What is met cannot be staged.
+
+        Raises:
+            StagingError: unless a function around this one can run as it is.
+        """
+        if self.outer is None:
+            raise StagingError(f"{self.name}: {why}")
+        self.outer.gives_up(why)
+
+    def inherits(self, program: Any) -> None:
+        """The function calls a jitted one."""
+        if self.outer is not None:
+            self.outer.inherits(program)
+
+    def meets_rule(self, application: Any) -> None:
+        """The function calls one that has a derivative rule of its own."""
+        if self.outer is not None:
+            self.outer.meets_rule(application)
 
     def blurs(self, cell: Any) -> None:
         """A body that runs any number of times writes into a cell from outside."""
@@ -165,16 +187,18 @@ class Surroundings:
 
 
 class Outside:
-    """A block that runs outside of a stage, in what is around it."""
+    """A block that runs outside of a stage, in what is around it, and in its grad mode."""
 
-    __slots__ = ("_saved", "_stage")
+    __slots__ = ("_grad", "_saved", "_stage")
 
     def __init__(self, stage: Surroundings) -> None:
         self._stage = stage
 
     def __enter__(self) -> None:
-        self._saved = modes.stage
+        self._saved, self._grad = modes.stage, (modes.barrier, modes.silent)
         modes.stage = self._stage.outer
+        set_modes(*self._stage.around)
 
     def __exit__(self, *error: object) -> None:
         modes.stage = self._saved
+        set_modes(*self._grad)

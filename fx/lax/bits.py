@@ -233,6 +233,7 @@ def _rounded(x: Tensor, exponent_bits: int, mantissa_bits: int) -> Tensor:
 
 
 _passing = fx.custom_jvp(_rounded, nondiff_argnums=(1, 2))
+_passing.is_closed = True
 
 
 @_passing.defjvp

@@ -156,6 +156,7 @@ def _pull_distributions(residuals: tuple[Tensor, ...], ct: Tensor) -> tuple[Tens
 
 
 _of_distributions.defvjp(_kept, _pull_distributions)
+_of_distributions.is_closed = True
 
 
 def _ways(alpha: Tensor, skip: Tensor) -> Tensor:
@@ -211,6 +212,7 @@ def _forward(start: Tensor, emitted: Tensor, runs: Tensor, skips: Tensor) -> Any
 
 
 alignments.defvjp(_forward, _pull)
+alignments.is_closed = True
 _LEAST = {
     name: float(ml_dtypes.finfo(name).min) for name in ("float16", "bfloat16", "float32", "float64")
 }

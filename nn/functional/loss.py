@@ -275,6 +275,9 @@ def _bce_rule(primals: Any, tangents: Any) -> tuple[Tensor, Tensor]:
     return _bce_in_steps(p, y), _bce_slope(tp, p, y) + ty * (_log(1.0 - p) - _log(p))
 
 
+_bce_in_steps.is_closed = True
+
+
 def _bce_of(p: Tensor, y: Tensor) -> Tensor:
     return -(y * _log(p) + (1.0 - y) * _log(1.0 - p))
 

@@ -153,6 +153,7 @@ def _bwd(how: tuple[str, bool], residuals: Any, cts: Any) -> tuple[Any, ...]:
 
 _recurrence = custom_vjp(recurrent, nondiff_argnums=(0,))
 _recurrence.defvjp(_fwd, _bwd)
+_recurrence.is_closed = True
 
 
 # steps: the state, the gates of the input, weights (in, out) -> the state after, what is saved ----

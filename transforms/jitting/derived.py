@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from fx.dtypes import INEXACT
+from fx.errors import BackwardError
 from fx.graph.bodies import closed, extract, live_nodes
 from fx.graph.cost import cheap
 from fx.graph.ir import Graph, Node, Value
 from fx.graph.manager import optimize
 from fx.graph.staging import stage
+from fx.levels import Tracer, live
 from fx.tensor import Tensor
 from fx.transforms.reverse import vjp
 
@@ -64,7 +66,10 @@ def _joint(graph: Graph, wanted: tuple[bool, ...]) -> tuple[Graph, list[int]]:
         return [*outs, *pullback(list(cts))]
 
     specs = [v.spec for v in graph.inputs] + [graph.outputs[i].spec for i in floating]
-    joint = closed(*stage(both, specs, graph.name))
+    joint, captured = stage(both, specs, graph.name)
+    if any(isinstance(x, Tracer) and x.level not in live for x in captured):
+        raise BackwardError("what it runs again on the way back reads values that it was given")
+    joint = closed(joint, captured)
     return optimize(joint, keep_derivatives=True), floating
 
 

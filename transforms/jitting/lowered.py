@@ -8,7 +8,7 @@ from fx.debug import level, log
 from fx.errors import StagingError
 from fx.graph.ir import Graph
 from fx.tensor import Tensor
-from fx.transforms.jitting.compiled import executable_of
+from fx.transforms.jitting.compiled import executable_of, without_calls
 from fx.transforms.jitting.program import Program, Segment
 
 
@@ -79,7 +79,7 @@ def _optimized(graph: Graph) -> Graph:
 
     found = graph.cache.get("optimized")
     if found is None:
-        found = graph.cache["optimized"] = optimize(graph)
+        found = graph.cache["optimized"] = optimize(without_calls(graph))
     return found  # type: ignore[no-any-return]
 
 

@@ -301,6 +301,8 @@ class Program:
     lengths: Any = None  # those that its short way has served, where it is for any
     shapes: int = 0
     differentiates: bool = False  # whether .backward() may go on from a result
+    rule: str = ""  # why results cannot be differentiated outside of the function
+    silences: bool = False  # whether no_grad hides some of it from what is differentiated
     calls: int = 0
     plan: Any = None  # the short way of a call, once it is known (fast.py)
     key: Any = None  # of the arguments

@@ -13,11 +13,13 @@ from fx.config import modes, writing
 from fx.gradients import plan_gradients
 from fx.graph.ir import Value, input_value
 from fx.graph.staging import StageTracer
+from fx.levels import Tracer
 from fx.numbers import on_host
 from fx.staged_number import StagedNumber
 from fx.state import plan_rebinds
 from fx.tape import freed_node
 from fx.tensor import Tensor, bare, new_tensor
+from fx.transforms.checkpoint import moves
 from fx.transforms.jitting.call import call_of
 from fx.transforms.jitting.first_run import Stages
 from fx.transforms.jitting.handled import was_sent
@@ -182,8 +184,24 @@ class Call(Stages):
             if not any(segment.graph is known for known in self.program.graphs):
                 self.program.graphs.append(segment.graph)
             segment.graph.cache["dynamic"] = self.jitted.sizes_vary  # last: it tells of the others
-        outs = call_of(segment.graph)(*[self.get(v) for v in segment.needs])
+        args = [self.get(v) for v in segment.needs]
+        self._check_rules(args)
+        outs = call_of(segment.graph)(*args)
         self.env.update(zip(segment.gives, outs))
+
+    def _check_rules(self, args: list[Tensor]) -> None:
+        """Leave a derivative that is taken outside to Python, where a graph has another one."""
+        program = self.program
+        if modes.stage is not None:
+            modes.stage.inherits(program)
+        if program.rule and any(map(moves, args)):
+            raise GiveUp(program.rule, lasting=all(x.level <= 0 for x in args))
+        if program.silences and any(map(_is_pushed, args)):
+            raise GiveUp(
+                "it computes something under no_grad, through which forward mode goes; take the "
+                "derivative inside of it",
+                lasting=False,
+            )
 
     def advance(self, segment: Segment) -> Any:
         """Run a segment that ends with a question; the answer, whose branch exists then."""
@@ -396,3 +414,12 @@ def _is_staged(xs: list[Any]) -> bool:
     return any(type(x) is StageTracer for x in lowered) and all(
         x.level <= stage.number for x in lowered
     )
+
+
+def _is_pushed(x: Tensor) -> bool:
+    """Whether forward mode differentiates this tensor, outside of what is staged."""
+    while isinstance(x, Tracer) and x.transform != "jit":
+        if x.transform == "jvp":
+            return True
+        x = x.value
+    return False

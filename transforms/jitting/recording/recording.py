@@ -104,6 +104,25 @@ class Recording(
             _identity(source): value for value, source in program.sources.items()
         }
 
+    def meets_rule(self, application: Any) -> None:
+        """The function calls one that has a derivative rule of its own, which Python runs.
+
+        Here the rule is part of what is staged. Who differentiates the results outside of the
+        function would run it again, unwatched; or miss it, where a loop was differentiated inside.
+        """
+        if modes.stage is not self or not application.closed:
+            self.program.rule = self.program.rule or (
+                f"{application.called} has a derivative rule of its own ({user_line()}), and what "
+                f"the function returns is differentiated outside; call backward(), or fx.grad, "
+                f"inside of it, which compiles the rule as well"
+            )
+        super().meets_rule(application)
+
+    def inherits(self, program: Program) -> None:
+        self.program.rule = self.program.rule or program.rule
+        self.program.silences = self.program.silences or program.silences
+        super().inherits(program)
+
     def at_end(self, check: Callable[[], str]) -> None:
         """Ask, when the function is through, why it cannot be compiled; nothing where it can."""
         self.ends.append(check)
@@ -207,7 +226,7 @@ class Recording(
             node = nodes[self.place] if self.place < len(nodes) else None
             if (
                 node is None
-                or node.primitive is not primitive
+                or not _is_same(node.primitive, primitive)
                 or [v.spec for v in node.outs] != list(specs)
             ):
                 self.give_up(
@@ -225,6 +244,7 @@ class Recording(
             return value
         found = self.stopped.get(value)
         if found is None:
+            self.program.silences = True
             node = self._add(stop_gradient, [value], {}, [value.spec])
             found = self.stopped[value] = node.outs[0]
         return found
@@ -299,6 +319,8 @@ class Recording(
         """Let the function run as it is."""
         self.ended = self.ended or GiveUp(why)
         raise self.ended
+
+    gives_up = give_up  # for stages inside
 
     def postpone(self) -> None:
         self.ended = self.ended or GiveUp("", lasting=False)
@@ -380,3 +402,10 @@ def _spec_of(x: Tensor) -> TensorSpec:
         return TensorSpec(x.shape, x.dtype, x.device.name)
     array = array_of(x)
     return TensorSpec(array.shape, array.dtype, name_of(array))
+
+
+def _is_same(known: Any, primitive: Any) -> bool:
+    """Whether an operation is what it was: a call of a user's function is another object."""
+    return known is primitive or (
+        known.is_applied and type(known) is type(primitive) and known.name == primitive.name
+    )
