@@ -315,7 +315,7 @@ def calls(function: Callable[..., Any], *each: Sequence[Any]) -> None:
 
 
 def at_sizes(
-    function: Callable[..., Any], sizes: Sequence[int], inputs: Sequence[Any], derived: bool
+    function: Callable[..., Any], sizes: Sequence[int], inputs: Sequence[Any], derived: Any
 ) -> None:
     """``jit(f)``, called at one size after the other, gives what ``f`` gives.
 
@@ -323,16 +323,19 @@ def at_sizes(
         function: of tensors.
         sizes: of its calls.
         inputs: functions from a size to an argument.
-        derived: whether its gradients are asked for too.
+        derived: whether its gradients are asked for too, "outside" if of the jitted function.
     """
 
-    def slopes(*args: Any) -> Any:
-        out, pullback = fx.vjp(function, *args)
-        seeds = [x * 0.25 + 1 if x.dtype in dtypes.FLOATING else fx.zeros_like(x) for x in out]
-        return [*out, *pullback(seeds)]
+    def slopes(f: Any) -> Any:
+        def run(*args: Any) -> Any:
+            out, pullback = fx.vjp(f, *args)
+            seeds = [x * 0.25 + 1 if x.dtype in dtypes.FLOATING else fx.zeros_like(x) for x in out]
+            return [*out, *pullback(seeds)]
 
-    fast = fx.jit(slopes if derived else function)
-    plain = slopes if derived else function
+        return run
+
+    plain = slopes(function) if derived else function
+    fast = slopes(fx.jit(function)) if derived == "outside" else fx.jit(plain)
     for n in sizes:
         args = [given(n) for given in inputs]
         want = Outcome(plain, args, True)

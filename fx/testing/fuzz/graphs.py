@@ -16,7 +16,7 @@ import numpy as np
 import fx
 from fx import dtypes
 from fx.tensor import Tensor
-from fx.testing.fuzz import values
+from fx.testing.fuzz import rules, values
 from fx.testing.fuzz.generator import TEMPLATE, Names, defined, returned
 from fx.testing.fuzz.program import Op, Program
 
@@ -135,7 +135,7 @@ class Growth:
         self.body: list[Op] = []
         self.values: dict[str, Any] = {}
         self.exact: set[str] = set()
-        self.space: dict[str, Any] = {"fx": fx, "values": values, "np": np}
+        self.space: dict[str, Any] = {"fx": fx, "values": values, "rules": rules, "np": np}
         self.special = rng.choice(values.SPECIAL) if rng.random() < 0.3 else "none"
 
     def input(self, dims: list[int]) -> None:

@@ -28,7 +28,7 @@ import numpy as np
 
 import fx
 from fx import limits
-from fx.testing.fuzz import compare, values
+from fx.testing.fuzz import compare, rules, values
 
 """
 

@@ -23,6 +23,7 @@ from fx.testing.fuzz.program import Op, Program
 
 BEGIN = (5, 9, 20, 21, 33, 40)
 BORDERS = (1, 2, 3, 4, 15, 16, 17, 63, 64, 65, 130)
+DERIVED = (False,) * 5 + (True,) * 3 + ("outside",) * 2
 DTYPES = ("float32",) * 6 + ("float64", "bfloat16", "int64", "float16")
 MODELS = (
     "{0} @ values.tensor(({0}.shape[-1], 7), 'float32', 3)",
@@ -46,6 +47,9 @@ MODELS = (
     "fx.concat([{0}, fx.zeros((1, *{0}.shape[1:]))], axis=0)", "{0}[: {0}.shape[0] // 2]",
     "fx.cumsum({0}, 0)", "fx.logsumexp({0}, axis=0)", "{0}.var(-1, keepdims=True)", "{0}[-1] + {0}",
     "{0}.at[0].add(1.0)", "fx.max({0}, axis=-1)", "fx.sort({0}, axis=0)", "fx.flip({0}, axis=0)",
+    "rules.bent({0})", "rules.leaning({0})", "rules.through({0})", "rules.Steep.apply({0}, 2)",
+    "rules.Steep.apply({0}, {0}.shape[0])", "fx.checkpoint(rules.bent)({0})",
+    "fx.scan(lambda c, r: (rules.bent(c) * 0.25 + r, c), {0}[0] * 0, {0})[1]",
 )  # fmt: skip
 ENDS = (  # sizes that are made of one: n - 1, n + 2, 2n + 1
     "{0}[:-1]", "{0}[2:]", "{0}[..., :-2]", "{0}[..., 1:]", "{0}[-2:]", "{0}[..., -1:] * {0}",
@@ -129,9 +133,8 @@ def make(rng: random.Random) -> Program:
     body, shaped = _needed(grow.body, kept)
     kept += shaped
     params = [op.name for op in grow.inputs]
-    asked = Op(
-        "", f"compare.at_sizes(f, {sizes}, [{{all}}], derived={rng.random() < 0.4})", tuple(params)
-    )
+    derived = rng.choice(DERIVED)
+    asked = Op("", f"compare.at_sizes(f, {sizes}, [{{all}}], derived={derived!r})", tuple(params))
     main = defined(params, [*body, returned(kept)], [asked])
     return Program("sizes", TEMPLATE, {"inputs": tuple(grow.inputs), "main": main})
 
