@@ -43,6 +43,7 @@ def staged(function: Callable[..., Any], args: tuple[Any, ...], state: int) -> S
     Raises:
         ArgumentError: if the step asks for values, or results do not fit the arguments.
     """
+    from fx.transforms.jitting.compiled import without_calls
     from fx.transforms.jitting.function import Jitted, jit
     from fx.transforms.jitting.program import Argument, Captured, Held
 
@@ -57,7 +58,8 @@ def staged(function: Callable[..., Any], args: tuple[Any, ...], state: int) -> S
     results = [leaf.value for leaf in finish.leaves]
     rebinds = [(cell(), v) for cell, v in finish.rebinds]
     outputs = [v for v in results if v is not None] + [v for _, v in rebinds]
-    graph = optimize(Graph(list(sources), program.root.nodes, outputs, program.name))
+    graph = Graph(list(sources), program.root.nodes, outputs, program.name)
+    graph = optimize(without_calls(graph))
     uses = set(graph.uses()) | set(graph.outputs)
     graph = Graph([v for v in graph.inputs if v in uses], graph.nodes, graph.outputs, graph.name)
     labels, carried = _labels(args), len(tree.leaves(args[:state]))
