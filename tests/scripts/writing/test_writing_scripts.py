@@ -10,14 +10,14 @@ from tests.scripts import harness
 SCRIPTS = (
     "sinusoidal", "sampler", "kv_cache", "replay_buffer", "names", "forward_forward", "ddpm",
     "manual_sgd", "seq2seq", "mixup", "style_transfer", "moving_average", "contrastive", "codebook",
-    "saliency", "sentences", "pgd",
+    "saliency", "sentences", "pgd", "adversarial",
 )  # fmt: skip
 # those whose step is compiled as well, and how many programs it has in the end, at most: one for
 # each shape (forward_forward), one for each course of two draws (seq2seq)
 JITTED = {
     "sampler": 1, "replay_buffer": 1, "manual_sgd": 1, "forward_forward": 2, "ddpm": 1,
     "seq2seq": 4, "mixup": 1, "names": 1, "sinusoidal": 1, "moving_average": 1, "contrastive": 1,
-    "codebook": 2, "saliency": 1, "kv_cache": 1, "pgd": 1,
+    "codebook": 2, "saliency": 1, "kv_cache": 1, "pgd": 1, "adversarial": 1,
 }  # fmt: skip
 
 
