@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from itertools import count
 from typing import Any
@@ -11,6 +12,7 @@ from fx.autograd.engine import backward_from
 from fx.away import Away, gradient_of
 from fx.config import modes
 from fx.errors import BackwardError, DTypeError, InPlaceError, ShapeError
+from fx.frames import is_internal
 from fx.gradients import at_rest, check_differentiable, rest, tell, woken
 from fx.levels import Tracer, check_live
 from fx.prims.compare import stop_gradient
@@ -54,7 +56,16 @@ def _get_requires_grad(self: Tensor) -> bool:
         if x._node is not None:
             return True
         x = x.value
+    if x is not self:
+        _asked_of_history()
     return x._node is not None
+
+
+def _asked_of_history() -> None:
+    """A user asks whether a value that is staged has a history, which it may have elsewhere."""
+    stage, frame = modes.stage, sys._getframe(2)
+    if stage is not None and not is_internal(frame.f_code.co_filename):
+        stage.asked_of_history()
 
 
 def _set_requires_grad(self: Tensor, flag: bool) -> None:
@@ -142,6 +153,8 @@ _NOT_A_LEAF = (
 
 def _get_is_leaf(self: Tensor) -> bool:
     """Whether this tensor was not computed from one that requires grad."""
+    if self._node is None and isinstance(self, Tracer):
+        _asked_of_history()
     return type(self._node) is Leaf or not _get_requires_grad(self)
 
 
@@ -150,6 +163,8 @@ def _get_grad_fn(self: Tensor) -> Node | None:
     node = self._node
     if type(node) is Select:
         return node.of
+    if node is None and isinstance(self, Tracer):
+        _asked_of_history()
     return None if type(node) is Leaf else node
 
 

@@ -64,6 +64,11 @@ class Surroundings:
         if self.outer is not None:
             self.outer.was_told(shape)
 
+    def asked_of_history(self) -> None:
+        """Somebody asks whether a value of the graph requires grad, is a leaf, or has a history."""
+        if self.outer is not None:
+            self.outer.asked_of_history()
+
     def gives_up(self, why: str) -> None:
         """What is met cannot be staged.
 

@@ -302,6 +302,7 @@ class Program:
     shapes: int = 0
     differentiates: bool = False  # whether .backward() may go on from a result
     rule: str = ""  # why results cannot be differentiated outside of the function
+    asks_history: bool = False  # whether it asks if something requires grad
     silences: bool = False  # whether no_grad hides some of it from what is differentiated
     calls: int = 0
     plan: Any = None  # the short way of a call, once it is known (fast.py)

@@ -196,6 +196,12 @@ class Call(Stages):
             modes.stage.inherits(program)
         if program.rule and any(map(moves, args)):
             raise GiveUp(program.rule, lasting=all(x.level <= 0 for x in args))
+        if program.asks_history and any(x.level > 0 and moves(x) for x in args):
+            raise GiveUp(
+                "it asks whether something requires grad, and is differentiated outside; take the "
+                "derivative inside of it",
+                lasting=False,
+            )
         if program.silences and any(map(_is_pushed, args)):
             raise GiveUp(
                 "it computes something under no_grad, through which forward mode goes; take the "

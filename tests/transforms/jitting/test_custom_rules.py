@@ -289,3 +289,27 @@ def test_what_checkpoint_runs_again_outside_reads_numbers_of_that_call():
             found = backward_outside(f, lambda _: compiled)(fx.ones(3), n)
         expected = backward_outside(f, lambda f: f)(fx.ones(3), n)
         np.testing.assert_allclose(found[1], expected[1], rtol=1e-6)
+
+
+def asks(x):
+    return (x * 2.0 if x.requires_grad else x * 3.0).sum()
+
+
+def asks_for_its_place(x):
+    y = x * 2.0
+    return (y if y.grad_fn is None else y * 5.0).sum() + (x if x.is_leaf else x * x).sum()
+
+
+@pytest.mark.parametrize("f", [asks, asks_for_its_place])
+def test_whether_something_requires_grad_is_asked_in_each_way_of_calling(f):
+    x = fx.tensor([0.3, 0.7, 1.1])
+    compiled = fx.jit(f)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        for _ in range(2):
+            np.testing.assert_array_equal(compiled(x), f(x))
+            np.testing.assert_array_equal(fx.grad(compiled)(x), fx.grad(f)(x))
+            y, z = x.clone().requires_grad_(), x.clone().requires_grad_()
+            compiled(y).backward()
+            f(z).backward()
+            np.testing.assert_array_equal(y.grad, z.grad)

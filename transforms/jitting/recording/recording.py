@@ -118,7 +118,12 @@ class Recording(
             )
         super().meets_rule(application)
 
+    def asked_of_history(self) -> None:
+        self.program.asks_history = True
+        super().asked_of_history()
+
     def inherits(self, program: Program) -> None:
+        self.program.asks_history = self.program.asks_history or program.asks_history
         self.program.rule = self.program.rule or program.rule
         self.program.silences = self.program.silences or program.silences
         super().inherits(program)
