@@ -188,29 +188,13 @@ def _cube(x: Any) -> Any:
     return registry["astype"](wide * wide * wide, dtype=x.dtype)
 
 
-def _inverse_square(x: Any) -> Any:
-    wide = _wider(x)
-    if x.dtype != wide.dtype:  # whose squares are all in range
-        return registry["astype"](1.0 / (wide * wide), dtype=x.dtype)
-    inverse = 1.0 / wide
-    size = registry["abs"](wide)
-    usual = (size > 2.0**-511) & (size < 2.0**511)
-    # elsewhere the square of x is not in range, or no normal number
-    out = registry["where"](usual, 1.0 / (wide * wide), inverse * inverse)
-    return out
-
-
-def _root(x: Any) -> Any:
-    # at -inf and -0.0 a power is another number than a square root
-    root = registry["abs"](registry["sqrt"](x))
-    return registry["where"](x == -np.inf, -x, root)
-
-
 _power = of_formula("power", 2)
 _POWERS = {  # by the exponent
     number: Elements(f"power of {number}", formula).of(1)
-    for number, formula in ((3.0, _cube), (-1.0, lambda x: 1.0 / x), (-2.0, _inverse_square),
-                            (0.5, _root))
+    for number, formula in (
+        (3.0, _cube), (-1.0, lambda x: 1.0 / x), (-2.0, lambda x: x**-2.0),
+        (0.5, lambda x: x**0.5), (-0.5, lambda x: x**-0.5),
+    )
 }  # fmt: skip
 
 
