@@ -48,6 +48,23 @@ def test_negative_bases_have_powers_of_whole_numbers():
         np.testing.assert_allclose(elementwise.power(x, y), np.power(x, y), rtol=4e-16)
 
 
+@pytest.mark.parametrize("name", ["maximum", "minimum"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+@pytest.mark.parametrize("number", [0.0, -0.0, 2.0, np.nan])
+def test_a_number_is_chosen_as_in_numpy_and_in_small_arrays(name, dtype, number):
+    if dtype is np.int32 and number != number:
+        pytest.skip("no integer")
+    some = np.array([0, -1, 3, 2] if dtype is np.int32 else [*SPECIAL, 2.0], dtype)
+    x, y = np.tile(some, 5000), np.asarray(number, dtype)
+    kernel, ufunc = elementwise.of_many(name), getattr(np, name)
+    for found in (kernel(x, y), kernel(y, x)):
+        assert found.dtype == dtype and found.shape == x.shape
+        np.testing.assert_array_equal(found, np.tile(ufunc(some, y), 5000))
+    got, want = kernel(x, y), ufunc(x, y)
+    known = want == want
+    np.testing.assert_array_equal(np.signbit(got[known]), np.signbit(want[known]))
+
+
 @pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide", "maximum", "minimum"])
 @pytest.mark.parametrize("shapes", [
     ((40, 600), (600,)), ((300, 100), (300, 1)), ((300, 1), (100,)), ((200,), (200, 1)),

@@ -70,11 +70,13 @@ def of_many(name: str) -> Any:
     """A kernel for arrays that may broadcast to many elements: compiled where they do.
 
     NumPy's inner loops run along one axis there, and start anew for each row. It also converts a
-    float of 16 bits at a time; those are compiled where they are many.
+    float of 16 bits at a time, and chooses between an element and a number one by one; those are
+    compiled where they are many.
     """
     usual, compiled = globals()[name], of_formula(name, 2)
     # a quotient is rounded once, which a loop over rows does not do (fx/compiler/quotients.py)
     by_rows = name in _BY_ROWS
+    chosen = name in _CHOSEN
 
     def two(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         m, n = x.size, y.size
@@ -84,7 +86,11 @@ def of_many(name: str) -> Any:
                 found = compiled(x, y)
                 if found is not None:
                     return found
-            if left != right and left and right and by_rows:
+            if chosen and not (left and right) and m + n > limits.WHERE_FROM:
+                found = compiled(x, y)
+                if found is not None:
+                    return found
+            elif left != right and left and right and by_rows:
                 large = m >= limits.BROADCAST_FROM or n >= limits.BROADCAST_FROM
                 if large or left[-1] == 1 or right[-1] == 1:
                     found = compiled(x, y)
@@ -95,7 +101,8 @@ def of_many(name: str) -> Any:
     return two
 
 
-_BY_ROWS = frozenset(("add", "subtract", "multiply", "maximum", "minimum"))
+_CHOSEN = frozenset(("maximum", "minimum"))
+_BY_ROWS = _CHOSEN | {"add", "subtract", "multiply"}
 
 
 def divisor(y: np.ndarray) -> np.ndarray:
