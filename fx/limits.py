@@ -250,6 +250,7 @@ SUM_SHORT = _limit(4096, 4, "elements: from which sums of short rows have vector
 SUM_ACROSS = _limit(63, 4, "elements: of such a row of float32, at most")
 FILL_FROM = _limit(1 << 16, 64, "bytes: from which an array of one number has a compiled kernel")
 FILL_BLOCK = _limit(1 << 17, 64, "bytes: of it that are a task, whole lines of the cache")
+COUNT_FROM = _limit(1 << 12, 4, "numbers: from which an arange of floats has a compiled kernel")
 FOLD_FROM = _limit(2048, 4, "elements: from which rows of a few have extrema by columns")
 FUSED_FROM = _limit(16, 4, "elements: from which fused primitives are compiled kernels")
 CASTS_FROM = _limit(1024, 4, "elements: from which casts to 16-bit floats and back are")
