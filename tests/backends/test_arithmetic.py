@@ -41,6 +41,14 @@ def test_powers(number, dtype, axes):
     assert off.max(initial=0.0) <= (ROUNDED.get(number, 0.0) if dtype is np.float64 else 0.51)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int32, np.uint8])
+def test_the_power_0_is_ones_that_lie_as_the_base(dtype):
+    for x in (np.zeros((300, 300), dtype), np.zeros((5, 3), dtype).T, np.zeros((), dtype)):
+        got, want = elementwise.power(x, np.array(0, dtype)), np.ones_like(x)
+        assert got.dtype == dtype and got.shape == x.shape and got.strides == want.strides
+        np.testing.assert_array_equal(got, want)
+
+
 def test_negative_bases_have_powers_of_whole_numbers():
     x = np.array([-2.0, -1.5, 3.0] * 10)
     y = np.array([3.0, 2.5, -2.0] * 10)

@@ -11,6 +11,7 @@ import numpy as np
 
 from fx import limits
 from fx.backends.cpu._arrays import copied, memory_order, transposed_back, zero_of
+from fx.backends.cpu.creation import full
 from fx.backends.cpu.formulas import Elements
 from fx.backends.cpu.llvm import any_size
 from fx.errors import DIVIDED_BY_0, DivisionError
@@ -205,12 +206,18 @@ _POWERS = {  # by the exponent
 }  # fmt: skip
 
 
+def _ones(x: np.ndarray) -> np.ndarray:
+    if not x.flags.c_contiguous:
+        return np.ones_like(x)
+    return full(shape=x.shape, value=1, dtype=x.dtype, device="cpu")
+
+
 @partial(_without, "b")
 def power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """x to the power y. ValueError for an integer to a negative power."""
     number = y.item() if y.size == 1 and y.ndim <= x.ndim else None
     if number in (0, 1, 2) and x.dtype.kind != "c":
-        return np.square(x) if number == 2 else x.copy("K") if number else np.ones_like(x)
+        return np.square(x) if number == 2 else x.copy("K") if number else _ones(x)
     if x.dtype.kind == "f":
         compiled = _POWERS.get(number)
         if compiled is not None:
