@@ -102,7 +102,7 @@ def _turned(x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
     A sum of float32 has room for another order beside that of its trees: it is added up in float64
     and rounded in the end.
     """
-    if x.dtype is _F64:
+    if x.dtype is _F64 or x.size < limits.SUM_APART:
         return total(x.copy("C"), axes, keepdims)
     order = sorted(range(x.ndim), key=lambda i: -abs(x.strides[i]))
     turned = x.transpose(order)
