@@ -32,7 +32,7 @@ def test_the_kernel_gives_what_numpy_gives(start, step, shape, axis, dtype):
 
 
 @pytest.mark.parametrize("dtype", [fx.float32, fx.float64, fx.float16, fx.int64])
-@pytest.mark.parametrize("n", [2, 3, 256, 257, 5000, 10007])
+@pytest.mark.parametrize("n", [2, 3, 256, 257, 5000, 10007, 20011])
 def test_linspace_is_exact_at_both_ends_and_the_same_compiled(n, dtype):
     ends = (-7, 7 + n) if dtype is fx.int64 else (-1.3, 2.9)
     for _ in range(limits.EARLY_CALLS + 2):

@@ -363,7 +363,7 @@ def _both_ways(start: Any, stop: Any, step: Any, num: int, dtype: Any) -> np.nda
     return out
 
 
-_LINE = np.arange(256, dtype=np.float64)
+_LINE = np.arange(1 << 14, dtype=np.float64)
 
 
 def logspace(
