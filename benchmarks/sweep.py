@@ -137,7 +137,7 @@ FUNCTIONS: dict[str, tuple[Function, int]] = {
     "F.pad": (lambda m, x: m.nn.functional.pad(_square(x)[None, None], (1, 1, 1, 1)), 1),
     "flip of rows": (lambda m, x: m.flip(x.reshape(10, -1), (1,)), 1),
     **{
-        f"power {p}": (lambda m, x, p=p: x**p, 1) for p in (2, 3, 4, -1, -2)
+        f"power {p}": (lambda m, x, p=p: x**p, 1) for p in (0, 2, 3, 4, -1, -2, 0.5, -0.5)
     },
     **{
         f"pdist of p {p}": (lambda m, x, p=p: m.nn.functional.pdist(_square(x), p=p), 1)
@@ -207,6 +207,10 @@ FUNCTIONS: dict[str, tuple[Function, int]] = {
         _classes(m, x).reshape(-1, 10), x.reshape(-1, 10), mode="sum"), 1),
     "trapezoid": (lambda m, x: m.trapezoid(x), 1),
     "addr": (lambda m, x, y: m.addr(_square(x), *[v[: _square(x).shape[0]] for v in (x, y)]), 2),
+    "clamp below": (lambda m, x: m.clamp(x, min=0.0), 1),
+    "sum of every second": (lambda m, x: x.reshape(10, -1)[:, ::2].sum(), 1),
+    "sum of parts of rows": (lambda m, x: x.reshape(10, -1)[:, : x.shape[0] // 20].sum(), 1),
+    "arange": (lambda m, x: x + m.arange(x.shape[0], dtype=m.float32), 1),
     "linspace": (lambda m, x: x + m.linspace(0, 1, x.shape[0]), 1),
 }  # fmt: skip
 
@@ -217,6 +221,7 @@ _DOMAINS: dict[str, Callable[[Any], Any]] = {
         ("sqrt", "rsqrt", "log", "log1p", "log2", "log10", "lgamma", "digamma"), np.abs
     ),
     **dict.fromkeys(("asin", "acos", "atanh", "erfinv"), lambda x: np.tanh(x) * np.float32(0.999)),
+    **dict.fromkeys(("power 0.5", "power -0.5"), np.abs),
     "acosh": lambda x: np.abs(x) + np.float32(1),
 }
 

@@ -89,6 +89,8 @@ class Primitive:
         commutative: whether f(x, y) has the bits of f(y, x).
         no_minus_zero: whether no real result is -0.0.
         partial: whether some integers are refused: indices out of range, divisors that are 0.
+        literals: the indices of arguments for which a known number may mean other code, as
+            exponents do: code that serves several graphs has each such number in it.
         anywhere: whether its kernel takes arrays of every device.
         sharding: ``(*specs, **params) -> Factors``: which axes may be cut together
             (``prims/factors.py``); None: that of its kind, or that all are whole.
@@ -120,6 +122,7 @@ class Primitive:
     commutative: bool = False
     no_minus_zero: bool = False
     partial: bool = False
+    literals: tuple[int, ...] = ()
     anywhere: bool = False
     sharding: Rule | None = None
     formula: Rule | None = None

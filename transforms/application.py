@@ -60,6 +60,7 @@ class Application(Primitive):
     saves: tuple[int, ...] = ()
     kind, weight, formula = "", 1, None
     commutative = no_minus_zero = partial = False
+    literals: tuple[int, ...] = ()
 
     def __init__(self, name: str, torch_name: str = "") -> None:
         self.called = name

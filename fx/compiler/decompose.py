@@ -72,6 +72,7 @@ class _LooseMax:
     name, multiple = "loose_max", False
     kind, weight, formula = "reduction", 1, None
     commutative = no_minus_zero = partial = False
+    literals: tuple[int, ...] = ()
 
     def spec(self, x: Any, **params: Any) -> Any:
         """As of ``max``."""

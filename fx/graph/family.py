@@ -4,9 +4,10 @@ Two graphs are of a family when they differ in nothing but numbers: in specs, in
 constants of one element. What varies is lined up: an axis of an input whose size differs gets a
 name, and every other number that differs has to be a formula of such sizes, as ``64 * a`` or
 ``a - 1`` (``size_formulas``). So do lengths of slices that the graph is told to depend on
-(``cache["lengths"]``). Constants that differ (``1 / n``) are what they are in each graph. A further
-graph belongs to it when all its numbers are what the formulas say: nothing is taken on trust, since
-the graph is at hand.
+(``cache["lengths"]``). Constants that differ (``1 / n``) are what they are in each graph, and
+those that code is made for (``literals`` of a primitive) are part of the form. A further graph
+belongs to it when all its numbers are what the formulas say: nothing is taken on trust, since the
+graph is at hand.
 
 Where sizes explain too little, as of ``(n + 1) // 2``, a name is that of a *part* of an axis: the
 graphs where ``n`` is ``2 * a`` are one family, and those where it is ``2 * a + 1`` another.
@@ -48,6 +49,7 @@ class Numbered(Writer):
         self.scalars: set[int] = set()
         self.lengths: dict[int, int] = {}
         self._inputs = iter(range(len(graph.inputs)))
+        self._scalars = varying_scalars(graph)
         self.graph(graph)
         for n, size in graph.cache.get("lengths", ()):
             self.lengths[len(self.numbers)] = size
@@ -72,7 +74,7 @@ class Numbered(Writer):
 
     def constant(self, value: Value) -> str:
         """What code may depend on; only of one number, or one repeated, the size may differ."""
-        if _is_scalar(value):
+        if value in self._scalars:
             self.scalars.add(len(self.numbers))
             return self.integer(int.from_bytes(value.array.tobytes(), "little", signed=True))
         return f"{super().constant(value)} {'' if is_uniform(value.array) else value.spec.shape}"
@@ -90,8 +92,18 @@ class Numbered(Writer):
 _HOLDS_NUMBERS = (int, tuple, list, slice, TensorSpec)
 
 
-def _is_scalar(value: Value) -> bool:
-    return not value.spec.shape and value.array.dtype.kind in "fiu"
+def varying_scalars(graph: Graph) -> set[Value]:
+    """The constants of a graph that are numbers which may be others in a graph of its family."""
+    found = {v for v in graph.constants() if not v.spec.shape and v.array.dtype.kind in "fiu"}
+    fixed = [node.inputs[i] for node in graph.nodes for i in node.primitive.literals]
+    return found - set(map(_spread, fixed))
+
+
+def _spread(value: Value) -> Value:
+    """What a value is a view of."""
+    while value.node is not None and value.node.primitive.kind in ("view", "strided"):
+        value = value.node.inputs[0]
+    return value
 
 
 class Family:
@@ -199,11 +211,6 @@ class Family:
             found[name] //= m
         return found
 
-    @staticmethod
-    def is_scalar(value: Value) -> bool:
-        """Whether a constant is a number that may vary."""
-        return _is_scalar(value)
-
     def plain(self) -> list[int]:
         """The numbers that do not vary, and the factors and constants of those that do."""
         rest = [
@@ -288,6 +295,7 @@ class _Resized:
     def __init__(self, graph: Graph, numbers: Iterator[Any]) -> None:
         self._numbers = numbers
         self._constants: dict[Value, int] = {}
+        self._scalars = varying_scalars(graph)
         self._env: dict[Value, Value] = {}
         inputs = [self._known(v, input_value(self._spec(v.spec))) for v in graph.inputs]
         nodes = []
@@ -326,7 +334,7 @@ class _Resized:
         if found is not None:
             return found
         spec, array = self._spec(value.spec), value.array
-        if _is_scalar(value) and next(self._numbers) is None:
+        if value in self._scalars and next(self._numbers) is None:
             new = input_value(spec)
         elif spec.shape != array.shape:  # one number repeated, or its size is part of the form
             first = array[(slice(1),) * array.ndim]

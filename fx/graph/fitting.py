@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fx.errors import FxError
+from fx.graph.family import varying_scalars
 from fx.graph.ir import Graph, Node, Value
 from fx.graph.size_formulas import Formula
 from fx.spec import TensorSpec
@@ -33,7 +34,7 @@ class Fitting:
         for place, formula in family.formulas.items():
             numbers[place] = formula
         self._numbers = iter(numbers)
-        self._scalar = family.is_scalar
+        self._scalars = varying_scalars(graph)
         self._specs: dict[Value, Any] = {v: self._spec(v.spec) for v in graph.inputs}
         self._sides: set[Formula] = set()  # that are sizes of axes
         self._checks: dict[Any, tuple[Any, list[Any], dict[str, Any], list[Any]]] = {}
@@ -88,7 +89,7 @@ class Fitting:
         found = self._specs.get(value)
         if found is None:
             found = self._specs[value] = self._spec(value.spec)
-            if self._scalar(value):
+            if value in self._scalars:
                 next(self._numbers)
         return found
 

@@ -131,7 +131,7 @@ divide = binary(
     sharding=factors.elementwise((0,)),
 )  # fmt: skip
 power = binary(
-    "power", partial=True, weight=40, takes=NUMBERS, torch_name="Pow",
+    "power", partial=True, literals=(1,), weight=40, takes=NUMBERS, torch_name="Pow",
     sample=_positive_base,
     dx=lambda x, y: lambda t: t * _power_dx(x, y),
     dy=lambda x, y: lambda t: t * _power_dy(x, y),

@@ -1,8 +1,11 @@
 """Reductions where the laws do not look: ties, NaN, infinities, nothing at all, other dtypes."""
 
 import contextlib
+import ctypes
 import itertools
+import mmap
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -291,6 +294,54 @@ def test_float64_takes_up_the_same_four_numbers_in_any_layout_and_without_a_comp
             np.testing.assert_array_equal(sums.total(array, axes), want)
             kept = np.expand_dims(want, axes)
             np.testing.assert_array_equal(sums.total(array, axes, True), kept)
+
+
+def _views(rng):
+    flat, x, y = (
+        (rng.standard_normal(shape) + 3).astype(np.float32)
+        for shape in ((20_011,), (203, 701), (5, 30, 701))
+    )
+    for s in (1, 2, 3, 4, 5, -2):
+        yield from (flat[::s], flat[1::s], flat[-1 - 64 * abs(s) :: s], x[::s], x[:, ::s])
+        yield from (
+            x[::s, 3:600:s],
+            x[:, -128 * abs(s) :: s],
+            x.T[::s],
+            x.T[:, ::s],
+            y[::s, 1:, ::s],
+        )
+    yield from (x[:, :512], x[::-2, :500], y[:, ::2, :512], y[:, 3:20, 5:300], y[0][:, None, ::2])
+
+
+@pytest.mark.parametrize("sizes", ["normal", "tiny"])
+def test_rows_that_lie_apart_have_the_sums_of_their_copies(sizes):
+    with limits.tiny() if sizes == "tiny" else contextlib.nullcontext():
+        for x in _views(np.random.default_rng(3)):
+            for axes in itertools.chain(*[
+                itertools.combinations(range(x.ndim), k + 1) for k in range(x.ndim)
+            ]):  # fmt: skip
+                want = sums.total(x.copy("C"), axes, True)
+                np.testing.assert_array_equal(sums.total(x, axes, True), want)
+                np.testing.assert_array_equal(sums.total(x, axes), want.squeeze(axes))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="pages are forbidden by mprotect")
+@pytest.mark.parametrize("step", [1, 2, 3, 4])
+@pytest.mark.parametrize("n", [64, 384, 391])
+def test_nothing_is_read_beyond_the_last_element(step, n):
+    page, count = mmap.PAGESIZE, 4
+    memory = mmap.mmap(-1, (count + 1) * page)
+    whole = np.frombuffer(memory, np.float32)
+    protect, last = ctypes.CDLL(None).mprotect, whole.ctypes.data + count * page
+    end = count * page // 4
+    whole[:end] = np.random.default_rng(n).standard_normal(end)
+    rows = np.lib.stride_tricks.as_strided(
+        whole[end - 500 - (n - 1) * step - 1 :], (2, n), (2000, 4 * step)
+    )
+    want = sums.total(rows.copy(), (1,))
+    assert protect(ctypes.c_void_p(last), page, 0) == 0  # what is read there ends the process
+    np.testing.assert_array_equal(sums.total(rows, (1,)), want)
+    assert protect(ctypes.c_void_p(last), page, mmap.PROT_READ | mmap.PROT_WRITE) == 0
 
 
 def test_a_long_sum_has_the_bits_of_the_compiled_one():

@@ -66,17 +66,33 @@ def iota(
         except OverflowError:
             pass
     exact = np.dtype(dtype).kind in "iu"
+    if n >= limits.COUNT_FROM and dtype.char in "fd":
+        count = any_size.if_ready("counting", "line", dtype.name)
+        if count is not None:
+            return _spread(_counted(count, n, float(start), float(step), dtype), shape, axis)
     line = _arange(n, dtype=_INT64 if exact else np.float64)
     if step != 1:
         line = step * line
     if start or step < 0:  # 0 of -0.0 too
         line = start + line
-    line = line.astype(dtype, copy=False)
+    return _spread(line.astype(dtype, copy=False), shape, axis)
+
+
+def _counted(count: any_size.Run, n: int, start: float, step: float, dtype: np.dtype) -> np.ndarray:
+    out = any_size.empty([_pattern(0, dtype), n])
+    tasks = -(-n // limits.FUSED_BLOCK)
+    many = any_size.chunk_of(tasks, 0.1 * min(n, limits.FUSED_BLOCK))
+    count([tasks, many, out, start, step, n])
+    return out
+
+
+def _spread(line: np.ndarray, shape: tuple[int, ...], axis: int) -> np.ndarray:
+    """The same line at each place of the other axes."""
     if len(shape) == 1:
         return line
-    line = line.reshape([n if i == axis else 1 for i in range(len(shape))])
+    line = line.reshape([-1 if i == axis else 1 for i in range(len(shape))])
     if line.shape == shape:
         return line
-    out = np.empty(shape, dtype)
+    out = np.empty(shape, line.dtype)
     out[...] = line
     return out

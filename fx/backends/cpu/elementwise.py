@@ -11,6 +11,7 @@ import numpy as np
 
 from fx import limits
 from fx.backends.cpu._arrays import copied, memory_order, transposed_back, zero_of
+from fx.backends.cpu.creation import full
 from fx.backends.cpu.formulas import Elements
 from fx.backends.cpu.llvm import any_size
 from fx.errors import DIVIDED_BY_0, DivisionError
@@ -70,11 +71,13 @@ def of_many(name: str) -> Any:
     """A kernel for arrays that may broadcast to many elements: compiled where they do.
 
     NumPy's inner loops run along one axis there, and start anew for each row. It also converts a
-    float of 16 bits at a time; those are compiled where they are many.
+    float of 16 bits at a time, and chooses between an element and a number one by one; those are
+    compiled where they are many.
     """
     usual, compiled = globals()[name], of_formula(name, 2)
     # a quotient is rounded once, which a loop over rows does not do (fx/compiler/quotients.py)
     by_rows = name in _BY_ROWS
+    chosen = name in _CHOSEN
 
     def two(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         m, n = x.size, y.size
@@ -84,7 +87,11 @@ def of_many(name: str) -> Any:
                 found = compiled(x, y)
                 if found is not None:
                     return found
-            if left != right and left and right and by_rows:
+            if chosen and not (left and right) and m + n > limits.WHERE_FROM:
+                found = compiled(x, y)
+                if found is not None:
+                    return found
+            elif left != right and left and right and by_rows:
                 large = m >= limits.BROADCAST_FROM or n >= limits.BROADCAST_FROM
                 if large or left[-1] == 1 or right[-1] == 1:
                     found = compiled(x, y)
@@ -95,7 +102,8 @@ def of_many(name: str) -> Any:
     return two
 
 
-_BY_ROWS = frozenset(("add", "subtract", "multiply", "maximum", "minimum"))
+_CHOSEN = frozenset(("maximum", "minimum"))
+_BY_ROWS = _CHOSEN | {"add", "subtract", "multiply"}
 
 
 def divisor(y: np.ndarray) -> np.ndarray:
@@ -188,30 +196,20 @@ def _cube(x: Any) -> Any:
     return registry["astype"](wide * wide * wide, dtype=x.dtype)
 
 
-def _inverse_square(x: Any) -> Any:
-    wide = _wider(x)
-    if x.dtype != wide.dtype:  # whose squares are all in range
-        return registry["astype"](1.0 / (wide * wide), dtype=x.dtype)
-    inverse = 1.0 / wide
-    size = registry["abs"](wide)
-    usual = (size > 2.0**-511) & (size < 2.0**511)
-    # elsewhere the square of x is not in range, or no normal number
-    out = registry["where"](usual, 1.0 / (wide * wide), inverse * inverse)
-    return out
-
-
-def _root(x: Any) -> Any:
-    # at -inf and -0.0 a power is another number than a square root
-    root = registry["abs"](registry["sqrt"](x))
-    return registry["where"](x == -np.inf, -x, root)
-
-
 _power = of_formula("power", 2)
 _POWERS = {  # by the exponent
     number: Elements(f"power of {number}", formula).of(1)
-    for number, formula in ((3.0, _cube), (-1.0, lambda x: 1.0 / x), (-2.0, _inverse_square),
-                            (0.5, _root))
+    for number, formula in (
+        (3.0, _cube), (-1.0, lambda x: 1.0 / x), (-2.0, lambda x: x**-2.0),
+        (0.5, lambda x: x**0.5), (-0.5, lambda x: x**-0.5),
+    )
 }  # fmt: skip
+
+
+def _ones(x: np.ndarray) -> np.ndarray:
+    if not x.flags.c_contiguous:
+        return np.ones_like(x)
+    return full(shape=x.shape, value=1, dtype=x.dtype, device="cpu")
 
 
 @partial(_without, "b")
@@ -219,7 +217,7 @@ def power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """x to the power y. ValueError for an integer to a negative power."""
     number = y.item() if y.size == 1 and y.ndim <= x.ndim else None
     if number in (0, 1, 2) and x.dtype.kind != "c":
-        return np.square(x) if number == 2 else x.copy("K") if number else np.ones_like(x)
+        return np.square(x) if number == 2 else x.copy("K") if number else _ones(x)
     if x.dtype.kind == "f":
         compiled = _POWERS.get(number)
         if compiled is not None:

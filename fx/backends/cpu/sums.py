@@ -9,6 +9,7 @@ that an array has the same sum however it lies. Without a compiler NumPy does th
 from __future__ import annotations
 
 from functools import cache
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -96,22 +97,46 @@ def cast(x: Any, dtype: np.dtype) -> Any:
 def _turned(x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
     """The sum of an array that is not dense, in an order of its axes in which it is, or copied.
 
+    So is one whose rows lie apart, or the elements of its rows.
+
     A sum of float32 has room for another order beside that of its trees: it is added up in float64
     and rounded in the end.
     """
-    if x.dtype is _F64 or (x.ndim == 1 and x.size <= limits.SUM_COPIED):
+    if x.dtype is _F64 or x.size < limits.SUM_APART:
         return total(x.copy("C"), axes, keepdims)
     order = sorted(range(x.ndim), key=lambda i: -abs(x.strides[i]))
     turned = x.transpose(order)
-    if not (turned.flags.c_contiguous and turned.flags.aligned):
-        if x.size > limits.SUM_COPIED:
-            return _by_numpy(x, axes, keepdims)
-        return total(x.copy("C"), axes, keepdims)
     lead = _lead(x.shape, axes)
     lead = order.index(lead) if lead >= 0 else lead
-    out = total(turned, tuple(sorted([order.index(a) for a in axes])), True, lead)
+    over = tuple(sorted([order.index(a) for a in axes]))
+    if turned.flags.c_contiguous and turned.flags.aligned:
+        out = total(turned, over, True, lead)
+    else:
+        lie = _lie(turned) if lead == x.ndim - 1 else None
+        if lie is None:
+            if x.size > limits.SUM_COPIED:
+                return _by_numpy(x, axes, keepdims)
+            return total(x.copy("C"), axes, keepdims)
+        out = turned
+        told = turned.shape, over, True, _F32, lead, lie
+        for run, spec, before, behind in _passes.get(told) or _known_passes(*told):
+            sums = any_size.empty(spec)
+            run([*before, out, sums, *behind])
+            out = sums
     out = out.transpose([order.index(i) for i in range(x.ndim)])
     return out if keepdims else out.squeeze(axes)
+
+
+def _lie(x: np.ndarray) -> tuple[int, int] | None:
+    """How far rows and the elements of a row lie apart, if that is the same for all."""
+    size, steps, shape = x.itemsize, x.strides, x.shape
+    outer = [(n, step) for n, step in zip(shape[:-1], steps) if n != 1]
+    inner, whole = steps[-1], all(step % size == 0 for step in steps)
+    if not (x.flags.aligned and whole and size <= inner <= any_size.MOST_APART * size):
+        return None
+    if any(a != n * b for (_, a), (n, b) in pairwise(outer)):
+        return None
+    return (outer[-1][1] if outer else 0) // size, inner // size
 
 
 # one run of a kernel: it, the likeness of the sums, its words before the array and the sums,
@@ -120,21 +145,29 @@ Pass = tuple[any_size.Run, list[Any], list[int], list[int]]
 
 
 def _known_passes(
-    shape: tuple[int, ...], axes: Axes, keepdims: bool, dtype: np.dtype, lead: int | None
-) -> list[Pass]:
-    """The passes of a sum of a dense array, kept; none where NumPy has to do it."""
+    shape: tuple[int, ...], axes: Axes, keepdims: bool, dtype: np.dtype, lead: int | None,
+    lie: tuple[int, int] | None = None,
+) -> list[Pass]:  # fmt: skip
+    """The passes of a sum of a dense array, kept; none where NumPy has to do it.
+
+    ``lie`` is how far rows, of which ``lead`` is the axis, and their elements lie apart.
+    """
     if not axes or 0 in shape or axes[-1] >= len(shape) or not _compiler():
         return []
     if len(_passes) >= _MOST:
         _passes.clear()
-    found = _planned(shape, axes, keepdims, dtype, _lead(shape, axes) if lead is None else lead)
-    _passes[shape, axes, keepdims, dtype, lead] = found
+    found = _planned(
+        shape, axes, keepdims, dtype, _lead(shape, axes) if lead is None else lead, lie
+    )
+    behind = () if lie is None else (lie,)
+    _passes[shape, axes, keepdims, dtype, lead, *behind] = found
     return found
 
 
 def _planned(
-    shape: tuple[int, ...], axes: Axes, keepdims: bool, dtype: np.dtype, lead: int
-) -> list[Pass]:
+    shape: tuple[int, ...], axes: Axes, keepdims: bool, dtype: np.dtype, lead: int,
+    lie: tuple[int, int] | None,
+) -> list[Pass]:  # fmt: skip
     if keepdims:
         kept = [1 if i in axes else n for i, n in enumerate(shape)]
     else:
@@ -143,17 +176,17 @@ def _planned(
     kind = dtype  # of what is added up
     lead = lead if dtype is _F32 else -1
     while axes:
-        low, last, near, apart = _first(shape, axes, lead)
+        low, last, near, apart = _first(shape, axes, lead, lie is not None)
         n, outer, inner = prod(shape[low : last + 1]), prod(shape[:low]), prod(shape[last + 1 :])
         alone = len(axes) == last + 1 - low
         # another order of float64 would show beside other rows
         most = min(limits.SUM_ACROSS, BLOCK - 1) if dtype is _F32 else limits.ROW_SHORT
-        if not passes and alone and inner == 1 and n <= most:
+        if not passes and not lie and alone and inner == 1 and n <= most:
             found = _short_rows(dtype.char, (outer, n))
             if found is not None:
                 run, sizes = found
                 return [(run, [_LIKE[dtype], *kept], [1, 0], sizes)]
-        name, before, behind, parts = _cut(kind, outer, n, inner, near, apart)
+        name, before, behind, parts = _cut(kind, outer, n, inner, near, apart, lie or (n, 1))
         final = parts == 1 and alone
         out = dtype if final and name != "wide" else _F64
         to = kept if final else [outer, parts, inner]
@@ -165,18 +198,21 @@ def _planned(
             *[i for i in axes if i < low], *[low] * len(one), *[i - gone for i in axes if i > last]
         )  # fmt: skip
         shape = (*shape[:low], *one, *shape[last + 1 :])
-        kind, lead = _F64, -1
+        kind, lead, lie = _F64, -1, None
     return passes
 
 
-def _first(shape: tuple[int, ...], axes: Axes, lead: int) -> tuple[int, int, int, int]:
+def _first(shape: tuple[int, ...], axes: Axes, lead: int, alone: bool) -> tuple[int, int, int, int]:
     """What is summed next as one axis: the first and the last of axes side by side.
 
-    And how many of its numbers are taken up by four, and how far those four are apart.
+    And how many of its numbers are taken up by four, and how far those four are apart. ``alone``
+    says that the rows lie apart.
     """
     last = axes[-1] if lead < 0 else lead
     low = last
-    if lead < 0 or shape[lead] % BLOCK == 0:  # else a block would go on in the next row
+    if not alone and (
+        lead < 0 or shape[lead] % BLOCK == 0
+    ):  # else a block would go on in the next row
         while low - 1 in axes:
             low -= 1
     if lead < 0:
@@ -188,7 +224,7 @@ def _first(shape: tuple[int, ...], axes: Axes, lead: int) -> tuple[int, int, int
 
 
 def _cut(
-    dtype: np.dtype, outer: int, n: int, inner: int, near: int, apart: int
+    dtype: np.dtype, outer: int, n: int, inner: int, near: int, apart: int, lie: tuple[int, int]
 ) -> tuple[str, list[int], list[int], int]:
     """How (outer, n, inner) is summed over n: the kernel, its words, and how many parts it has."""
     size = dtype.itemsize
@@ -197,12 +233,15 @@ def _cut(
         chunk = max(1, limits.SUM_ROW // whole) * whole if size == 4 else limits.SUM_ROW >> 3
         parts = -(-n // chunk)
         tasks = outer * parts
-        if size == 4 and apart == APART and outer > any_size.LINES and n <= limits.SUM_LINE:
+        pitch, step = lie
+        few = size == 4 and apart == APART and outer > any_size.LINES and n <= limits.SUM_LINE
+        if few and step == 1:
             tasks = -(-outer // any_size.LINES)
             many = any_size.chunk_of(tasks, 0.05 * size * n * any_size.LINES)
-            return "lines", [tasks, many], [n, near, outer], 1
+            return "lines", [tasks, many], [n, near, outer, pitch], 1
         many = any_size.chunk_of(tasks, 0.05 * size * min(n, chunk))
-        return "rows", [tasks, many], [n, chunk, parts, near, apart], parts
+        name = "rows" if step == 1 else f"rows{step}"
+        return name, [tasks, many], [n, chunk, parts, near, apart, pitch], parts
     block = _block(dtype.char)
     most = limits.SUM_ROWS // BLOCK * BLOCK if size == 4 else limits.SUM_ROWS >> 2
     small = n * inner < limits.SUM_BESIDE and (size == 8 or n <= most)

@@ -336,39 +336,34 @@ def linspace(
     gaps = num - 1 if endpoint else num
     step = (stop - start) / gaps if gaps > 0 else 0.0
     start = start + 0.0  # so that integer dtypes are reached from floats as well
-    if endpoint and num > 1 and name == "cpu" and modes.stage is None:
+    if endpoint and 1 < num <= len(_LINE) and name == "cpu" and modes.stage is None:
         out = new_tensor(_both_ways(start, stop + 0.0, step, num, wanted))
-    elif endpoint and num > 1:  # from both ends to the middle
-        half = num // 2
-        left = prims.counted((half,), 0, start, step, wanted, name)
-        right = prims.counted((num - half,), 0, stop + 0.0, -step, wanted, name)
-        right = shape_prims.flip(right, axes=(0,))
-        out = shape_prims.concatenate(left, right, axis=0)
     else:
-        out = prims.counted((num,), 0, start, step, wanted, name)
+        whole = wanted in dtypes.INTEGRAL or wanted == dtypes.bool_  # which count by whole steps
+        counts = dtypes.float64 if whole else wanted
+        if endpoint and num > 1:  # from both ends to the middle
+            half = num // 2
+            left = prims.counted((half,), 0, start, step, counts, name)
+            right = prims.counted((num - half,), 0, stop + 0.0, -step, counts, name)
+            right = shape_prims.flip(right, axes=(0,))
+            out = shape_prims.concatenate(left, right, axis=0)
+        else:
+            out = prims.counted((num,), 0, start, step, counts, name)
+        out = compare.astype(out, dtype=wanted) if whole else out
     return with_grad(out, "linspace") if requires_grad else out
 
 
 def _both_ways(start: Any, stop: Any, step: Any, num: int, dtype: Any) -> np.ndarray:
-    """The numbers of ``linspace``, from both ends to the middle."""
+    """A few numbers of ``linspace``, from both ends to the middle."""
     half = num // 2
     out = np.empty(num, dtype)
-    if num <= len(_LINE):
-        gaps = step * _LINE[: num - half]
-        out[:half] = start + gaps[:half]
-        out[half:] = (stop - gaps)[::-1]
-        return out
-    line = np.arange(min(_BLOCK, num - half), dtype=np.float64)
-    for first in range(0, num - half, _BLOCK):
-        gaps = step * (line[: num - half - first] + first)
-        behind = first + len(gaps)
-        out[first : min(behind, half)] = (start + gaps)[: half - first]
-        out[num - behind : num - first] = (stop - gaps)[::-1]
+    gaps = step * _LINE[: num - half]
+    out[:half] = start + gaps[:half]
+    out[half:] = (stop - gaps)[::-1]
     return out
 
 
-_BLOCK = 1 << 14  # numbers, which stay in the cache until they are rounded
-_LINE = np.arange(256, dtype=np.float64)
+_LINE = np.arange(1 << 14, dtype=np.float64)
 
 
 def logspace(

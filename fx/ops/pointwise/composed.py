@@ -80,7 +80,7 @@ def _limits(name: str, *sides: _Side) -> Any:
             x = _limited(x, limit, *side)
         return x
 
-    kernels = [choose.cpu for choose, _ in sides]
+    kernels = [choose.cpu_of_many or choose.cpu for choose, _ in sides]
     at_once = elements(name, lambda x, low, high: in_steps(x, low, high)).cpu
 
     def kernel(x: np.ndarray, *ends: np.ndarray) -> Any:

@@ -24,6 +24,7 @@ from fx.backends.cpu import irregular
 Run = Callable[[list[Any]], Any]
 BLOCK, APART = 64, 16  # numbers of a block of a sum of float32; those of a tree are so far apart
 LINES = 4  # short rows that are added up together
+MOST_APART = 4  # places from one element to the next, in rows of which vectors are taken apart
 
 
 @cache

@@ -12,12 +12,13 @@ that no accumulator takes up more than a few hundred numbers.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from llvmlite import ir
 
 from fx.backends.cpu.llvm import ir as v
-from fx.backends.cpu.llvm.any_size import APART, BLOCK, LINES
+from fx.backends.cpu.llvm.any_size import APART, BLOCK, LINES, MOST_APART
 from fx.backends.cpu.llvm.any_size.blocks import Rows
 
 _FOUR = range(BLOCK // APART)
@@ -42,10 +43,15 @@ _KINDS = {"float32": v.f32, "float64": v.f64}
 
 
 class _Sums:
-    """The accumulators of ``_VECTORS`` vectors, and what is done with them."""
+    """The accumulators of ``_VECTORS`` vectors, and what is done with them.
 
-    def __init__(self, r: Rows) -> None:
-        self.r, self.b = r, r.b
+    Args:
+        r: the rows that are added up.
+        apart: how many places each element lies behind the one before.
+    """
+
+    def __init__(self, r: Rows, apart: int = 1) -> None:
+        self.r, self.b, self.apart = r, r.b, apart
         self.kind = ir.VectorType(v.f64, r.width)
         self.start = [v.zeros(v.f64, r.width)] * _VECTORS
         self.step = _VECTORS * r.width
@@ -56,7 +62,30 @@ class _Sums:
         mask = None
         if count is not None:
             mask = v.first_lanes(b, b.sub(count, v.const(k * width)), width)
-        return self.r.load(base, b.add(i, v.const(k * width)), mask).v
+        i = b.add(i, v.const(k * width))
+        if self.apart == 1:
+            return self.r.load(base, i, mask).v
+        return self.gathered(self.r.row(base, i, v.const(self.apart)), mask)
+
+    def gathered(self, base: Any, mask: Any) -> Any:
+        """Elements that lie apart: of whole vectors, none of which goes beyond the last of them."""
+        b, width, step = self.b, self.r.width, self.apart
+        if mask is not None:
+            places = v.numbers(v.i64, [step * j for j in range(width)])
+            return v.gather(b, base, places, mask, ir.VectorType(self.r.kind, width))
+        end = step * (width - 1) + 1
+        found = None
+        for k in range(step):
+            first = min(k * width, end - width)
+            part = self.r.load(base, v.const(first)).v
+            if found is None:
+                found = part
+            inside = range(k * width, (k + 1) * width)  # of which this vector has those needed
+            lanes = [width + step * j - first if step * j in inside else j for j in range(width)]
+            if k == 0:
+                lanes = [n - width if n >= width else n for n in lanes]
+            found = v.shuffle(b, found, part, lanes)
+        return found
 
     def added(self, base: Any, i: Any, count: Any, sums: Any) -> list[Any]:
         """``sums`` and the elements from ``i`` on: all that fit, or ``count`` of them."""
@@ -137,13 +166,17 @@ def _total(s: _Sums, x: Any, count: Any, begun: Any, apart: Any) -> list[Any]:
 
 def _rows(
     r: Rows, kind: ir.Type, task: ir.Value, x: ir.Value, out: ir.Value, n: ir.Value,
-    chunk: ir.Value, chunks: ir.Value, near: ir.Value, apart: ir.Value,
+    chunk: ir.Value, chunks: ir.Value, near: ir.Value, apart: ir.Value, pitch: ir.Value,
+    step: int = 1,
 ) -> None:  # fmt: skip
-    """out[task] is the sum of chunk ``task % chunks`` of row ``task // chunks`` of n elements."""
-    b, s = r.b, _Sums(r)
+    """out[task] is the sum of chunk ``task % chunks`` of row ``task // chunks`` of n elements.
+
+    Rows lie ``pitch`` places apart, and their elements ``step``.
+    """
+    b, s = r.b, _Sums(r, step)
     row = b.sdiv(task, chunks)
     first = b.mul(b.sub(task, b.mul(row, chunks)), chunk)
-    x = v.at(b, r.row(x, row, n), first, r.kind)
+    x = r.row(r.row(x, row, pitch), first, v.const(step))
     count = v.smaller(b, b.sub(n, first), chunk)
     sums = _total(s, x, count, s.within(near, first, count) if r.size == 4 else v.const(0), apart)
     total = v.sums_of_lanes(b, [s.tree(sums)])
@@ -152,7 +185,7 @@ def _rows(
 
 def _lines(
     r: Rows, kind: ir.Type, task: ir.Value, x: ir.Value, out: ir.Value, n: ir.Value,
-    near: ir.Value, rows: ir.Value,
+    near: ir.Value, rows: ir.Value, pitch: ir.Value,
 ) -> None:  # fmt: skip
     """Sums of a few rows of n elements, whose lanes are added up together."""
     b, s = r.b, _Sums(r)
@@ -160,7 +193,7 @@ def _lines(
     totals = []
     for k in range(LINES):
         row = v.smaller(b, b.add(first, v.const(k)), b.sub(rows, v.const(1)))
-        totals.append(s.tree(_total(s, r.row(x, row, n), n, near, v.const(APART))))
+        totals.append(s.tree(_total(s, r.row(x, row, pitch), n, near, v.const(APART))))
     mask = v.first_lanes(b, v.smaller(b, b.sub(rows, first), v.const(LINES)), LINES)
     s.put(v.sums_of_lanes(b, totals), kind, out, first, mask)
 
@@ -304,8 +337,9 @@ def _wide_columns(
 
 
 _FUNCTIONS: dict[str, tuple[str, Callable[..., None]]] = {
-    "rows": ("aaiiiii", _rows),
-    "lines": ("aaiii", _lines),
+    "rows": ("aaiiiiii", _rows),
+    **{f"rows{step}": ("aaiiiiii", partial(_rows, step=step)) for step in range(2, MOST_APART + 1)},
+    "lines": ("aaiiii", _lines),
     "columns": ("aaiiiiiii", _columns),
     "wide": ("aaiiiii", _wide_columns),  # to float64
 }

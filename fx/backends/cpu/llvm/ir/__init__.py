@@ -59,6 +59,7 @@ from fx.backends.cpu.llvm.ir.types import (
     like,
     llvm_type,
     memory_type,
+    number_of,
     numbers,
     pointer,
     size_of,

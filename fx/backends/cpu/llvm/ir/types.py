@@ -113,6 +113,13 @@ class Splat(ir.Constant):
         return f"splat ({self.constant.type} {self.constant.get_reference()})"
 
 
+def number_of(x: Any) -> int | float | None:
+    """The number that is in every lane, if that is known."""
+    while isinstance(x, ir.Constant):
+        x = x.constant
+    return x if isinstance(x, (int, float)) else None
+
+
 def constant(kind: ir.Type, value: Any) -> ir.Constant:
     """A Python number in every lane of ``kind``; for a float type it is rounded to it."""
     element = element_of(kind)

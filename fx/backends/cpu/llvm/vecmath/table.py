@@ -29,7 +29,7 @@ import fx.backends.cpu.llvm.vecmath.logarithm as logarithm
 import fx.backends.cpu.llvm.vecmath.power as power
 import fx.backends.cpu.llvm.vecmath.scalars as scalars
 import fx.backends.cpu.llvm.vecmath.trigonometric as trigonometric
-from fx.backends.cpu.llvm.ir import NARROW, llvm_type, storage_type
+from fx.backends.cpu.llvm.ir import NARROW, llvm_type, number_of, storage_type
 from fx.backends.cpu.llvm.vecmath.casts import (
     convert,
     load_convert,
@@ -173,6 +173,14 @@ def _bessel(b: Any, dtypes: Any, out: Any, values: Any, params: Any) -> Any:
     return _formula(f"bessel_{kind}{order}", formula)(b, dtypes, out, values, params)
 
 
+def _power(b: Any, dtypes: Any, out: Any, values: Any, params: Any) -> Any:
+    x, y = _terms(b, dtypes, values)
+    known = power.BY_NUMBER.get(number_of(values[1]))
+    if known is None:
+        return _out(outlined("power", power.power, x, y), out)
+    return _out(outlined(known.__name__, known, x), out)
+
+
 def _where(b: Any, dtypes: Any, out: Any, values: Any, params: Any) -> Any:
     return b.select(*values)
 
@@ -187,6 +195,7 @@ EMIT: dict[str, Emitter] = {
     **{name: _simple(getattr(division, name)) for name in _DIVISIONS},
     **{name: _scalars(name) for name in scalars.NAMES},
     "bessel": _bessel,
+    "power": _power,
     "part": _part,
     "where": _where,
     "astype": _astype,
