@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import ctypes
 import importlib.metadata
 import os
 import shutil
@@ -85,12 +86,32 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(20_000, 10, 10)  # to look after every 700 objects takes a twentieth of a run
 
 
+ORACLES = 300 << 20  # bytes by which a worker grows before JAX forgets its programs
+_resident = 1 << 29  # bytes of a worker when it last did; before that, what imports take
+
+
+def resident() -> int:
+    """Bytes of this process that lie in memory; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/statm") as told:
+            return int(told.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
 @pytest.fixture(scope="module", autouse=True)
 def what_stays_is_not_looked_at() -> None:
     """What lives when a file of tests begins is left out of collections until the run ends.
 
     A worker holds millions of objects (compiled programs, libraries, reports), and to walk them
-    takes a second: each time a test that looks for leaks collects.
+    takes a second: each time a test that looks for leaks collects. JAX, as an oracle, keeps every
+    program that it compiled, some megabytes a test: when they are many, they go.
     """
+    global _resident
+    if "jax" in sys.modules and resident() > _resident + ORACLES:
+        sys.modules["jax"].clear_caches()
+        with contextlib.suppress(AttributeError, OSError):  # glibc's alone
+            ctypes.CDLL(None).malloc_trim(0)
+        _resident = max(resident(), _resident)
     gc.collect()
     gc.freeze()

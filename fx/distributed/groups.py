@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -48,7 +50,9 @@ class ProcessGroup:
         self.calls = 0  # collectives by messages so far: the same number in all ranks
         self.pending: set[Any] = set()  # works that MPI still reads and writes memory for
         self.store: Any = None
-        self.number = 0  # among those that this process was in: the same in all its ranks
+        self.label = (
+            ""  # of no other group in this process, and as a rule the same in all its ranks
+        )
         self.axis: Any = None  # its ranks as compiled code knows them (``staged.py``)
 
     def rank(self) -> int:
@@ -70,9 +74,10 @@ class ProcessGroup:
 
     def open(self) -> ProcessGroup:
         """Take the second communicator: every rank of the group does."""
-        global _opened
-        _opened += 1
-        self.number = _opened
+        label = re.sub(r"\W", "_", self.group_name, flags=re.ASCII)
+        again = _opened[label]  # code of a group that is closed may still be there, and name it
+        _opened[label] += 1
+        self.label = f"{label}.{again}" if again else label
         if self.comm is not None:
             self.apart = self.comm.Dup()
         return self
@@ -140,7 +145,7 @@ class NotInGroup(DistError):
 
 
 _groups: dict[str, ProcessGroup] = {}
-_opened = 0  # groups that this process was in, also those that are closed
+_opened: Counter[str] = Counter()  # labels of groups that this process was in, also of closed ones
 _made = 0  # groups since the world was made: the same number in all ranks, as all make them
 
 

@@ -252,22 +252,25 @@ def address(name: str) -> int:
 # waiting ------------------------------------------------------------------------------------------
 
 _SPINS = 20  # polls, of some 0.2 µs, before the core is left to others between them
-_WORKED = 3e-6  # seconds; a poll that took longer has moved bytes
+_WORKED = 3e-6  # seconds; a poll that took longer has moved bytes, or comes first after a nap
 _YIELDS = 2e-4  # seconds without a byte, before it sleeps between polls
-_NAP = 2e-5
+_NAP, _LONGEST = 2e-5, 1e-3  # seconds of the first naps, and of those in a long wait
+_SHARE = 1 / 64  # of the time without a byte, which a nap may add
 _leave: Callable[[], None] = getattr(os, "sched_yield", lambda: sleep(0))
 
 
 def wait(test: Callable[[], Any], timeout: float | None) -> bool:
     """Poll until ``test()`` holds; False if it does not in time (seconds; None: for ever).
 
-    Others who want the core get it between two polls; who sleeps is woken some 50 µs late.
+    Others who want the core get it between two polls; who sleeps is woken some 50 µs late. Naps
+    grow with the wait: at 20 µs each, who waits for one that compiles takes a tenth of a core.
     """
     for _ in range(_SPINS):
         if test():
             return True
     moved = perf_counter()
     end = inf if timeout is None else moved + timeout
+    woken = False
     while True:
         began = perf_counter()
         if test():
@@ -276,8 +279,10 @@ def wait(test: Callable[[], Any], timeout: float | None) -> bool:
         if now > end:
             return False
         if now - began > _WORKED:
-            moved = now
+            moved = moved if woken else now
+            woken = False
         elif now - moved < _YIELDS:
             _leave()
         else:
-            sleep(_NAP)
+            sleep(min(max(_SHARE * (now - moved), _NAP), _LONGEST))
+            woken = True

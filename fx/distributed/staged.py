@@ -51,7 +51,7 @@ def axis_of(group: Any) -> dict[str, Any]:
     if group.axis is None:
         from fx.distributed.ranks import Ranks
 
-        key = f"group{group.number}/{group.size()}"
+        key = f"group{group.label}/{group.size()}"
         group.axis = Ranks(key, group.ranks, group.rank(), group)
     return {"axis": group.axis.key, "size": group.size()}
 
@@ -112,7 +112,7 @@ def _reduced(group: Any, xs: list[Tensor], op: ReduceOp) -> Sequence[Tensor]:
 
 def _ordered(group: Any, x: Tensor, op: ReduceOp) -> Tensor:
     """A reduction by pairs in the order of the ranks."""
-    return _tree(group, prims.all_gather(x, _index(group), **axis_of(group)), op)
+    return _tree(group, prims.all_gather(x, index_of(group), **axis_of(group)), op)
 
 
 def _tree(group: Any, rows: Tensor, op: ReduceOp) -> Tensor:
@@ -160,10 +160,11 @@ def broadcast_each(group: Any, xs: Sequence[Tensor], root: int) -> list[Tensor]:
 
 
 def _sent(group: Any, x: Tensor, root: int) -> Tensor:
-    return prims.pbroadcast(x, _index(group), source=root, **axis_of(group))  # type: ignore[no-any-return]
+    return prims.pbroadcast(x, index_of(group), source=root, **axis_of(group))  # type: ignore[no-any-return]
 
 
-def _index(group: Any) -> Tensor:
+def index_of(group: Any) -> Tensor:
+    """The rank in a group, int64 (), known when the function runs."""
     return mesh_index(axis=axis_of(group)["axis"], device="cpu")  # type: ignore[no-any-return]
 
 
@@ -203,7 +204,7 @@ def reduce_scatter(group: Any, x: Tensor, op: ReduceOp) -> Tensor:
             return x[group.rank()]
         if op.work != "sum" or group.ordered or mpi.operation(op.work, x.dtype) is None:
             return _tree(group, _exchanged(group, x), op)
-        out = prims.psum_scatter(x, _index(group), **axis_of(group))
+        out = prims.psum_scatter(x, index_of(group), **axis_of(group))
         return out / group.size() if op._name == "AVG" else out
 
 
@@ -212,7 +213,7 @@ def gather_all(group: Any, x: Tensor) -> Tensor:
     with no_grad():
         if not moves(group):
             return stack([x] * group.size())
-        return prims.all_gather(x, _index(group), **axis_of(group))  # type: ignore[no-any-return]
+        return prims.all_gather(x, index_of(group), **axis_of(group))  # type: ignore[no-any-return]
 
 
 def gather_to(group: Any, x: Tensor, root: int) -> Tensor | None:
@@ -248,7 +249,7 @@ def all_to_all_ragged(group: Any, parts: Sequence[Tensor], out: Sequence[Tensor]
 
 
 def _exchanged(group: Any, x: Tensor) -> Tensor:
-    return prims.all_to_all(x, _index(group), **axis_of(group))  # type: ignore[no-any-return]
+    return prims.all_to_all(x, index_of(group), **axis_of(group))  # type: ignore[no-any-return]
 
 
 def barrier(group: Any) -> None:

@@ -52,7 +52,7 @@ class VirtualRanks:
                 f"{NAME}: {count} virtual ranks have the same bits on {', '.join(map(str, fits))} "
                 f"processes, of which each adds a whole branch of the tree; the group has {size}"
             )
-        self.count, self.each = count, count // size
+        self.count, self.each, self.group = count, count // size, group
         self.first = group.rank() * self.each
         # one that only has shapes has nobody else's gradients
         self.terms = count if staged.moves(group) else self.each
@@ -87,7 +87,7 @@ class VirtualRanks:
     def _turn(self, j: int) -> Iterator[None]:
         self.number, self.passed, self.waits = j, False, False
         try:
-            with lane(self.first + j):
+            with _Lane(self, j):
                 yield
             if not self.passed or self.waits:
                 missing = "backward" if self.passed else "forward"
@@ -145,6 +145,23 @@ class VirtualRanks:
             while n & 1:  # as a carry: two sums of 2^k are one of 2^(k+1)
                 x, n = ordered_sum(sums.pop(), x), n >> 1
             sums.append(x)
+
+
+class _Lane(lane):
+    """What a virtual rank draws as. Compiled code, which serves every rank, computes its number."""
+
+    __slots__ = ("_j", "_ranks")
+
+    def __init__(self, ranks: VirtualRanks, j: int) -> None:
+        super().__init__(ranks.first + j)
+        self._ranks, self._j = ranks, j
+
+    def index(self, device: str) -> Tensor:
+        ranks = self._ranks
+        if modes.stage is None or device != "cpu" or not staged.moves(ranks.group):
+            return super().index(device)
+        with no_grad():
+            return staged.index_of(ranks.group) * ranks.each + self._j
 
 
 def value_of(place: Any) -> Tensor:

@@ -219,6 +219,24 @@ def case_places_are_filled():
         assert same(weight.detach(), before)
 
 
+def case_a_group_has_one_name_in_all_ranks_and_another_one_when_it_is_made_again():
+    dist.new_group([0])
+    whole, keys = dist.new_group(), []
+    for _ in range(2):
+        each = dist.new_group(range(size), use_local_synchronization=True)
+        f = fx.jit(lambda x, g=each: dist.all_reduce(x, group=g))
+        assert same(f(mine()), dist.all_reduce(mine()))
+        keys.append(each.axis.key)
+        dist.barrier()
+        dist.destroy_process_group(each)
+    fx.jit(lambda x: dist.all_reduce(x, group=whole))(mine())
+    keys.append(whole.axis.key)
+    assert len(set(keys)) == 3, keys
+    told = [None] * size
+    dist.all_gather_object(told, keys)
+    assert told == [keys] * size, told
+
+
 def case_groups_of_some_ranks():
     alone = dist.new_group([size - 1])
     pairs = dist.new_group([0, size - 1])

@@ -9,6 +9,7 @@ import fx
 import fx.distributed as dist
 import fx.nn.functional as F
 from fx import nn
+from fx.backends.cpu.llvm import driver
 from fx.data import DataLoader, DistributedSampler
 from fx.nn.parallel import DistributedDataParallel
 from tests.distributed.shared import refused
@@ -154,6 +155,24 @@ def case_buffers_are_those_of_the_first_virtual_rank():
 
 def case_attention():
     check(Attention, size, adam)
+
+
+def case_all_ranks_have_one_program():
+    found, key = set(), driver.graph_key
+
+    def noting(graph):
+        found.add(key(graph))
+        return key(graph)
+
+    driver.graph_key = noting
+    try:
+        trained(Perceptron, size, 2 * size, True, sgd)
+    finally:
+        driver.graph_key = key
+    assert found
+    told = [None] * size
+    dist.all_gather_object(told, found)
+    assert all(keys == found for keys in told), told
 
 
 def case_as_many_processes_have_the_bits_of_ordered_sums():

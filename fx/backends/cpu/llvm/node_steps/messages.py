@@ -22,10 +22,11 @@ from fx.dtypes import int64
 from fx.graph.ir import Node
 
 _SPINS = 20  # tests in vain, before the core is left to others between them
-_WORKED = 3000  # nanoseconds; a test that took longer has moved bytes
+_WORKED = 3000  # nanoseconds; a test that took longer has moved bytes, or comes first after a nap
 _YIELDS = 200_000  # nanoseconds without a byte, before it sleeps between tests
-_NAP = 20  # microseconds
-_LOOKS = 1000  # naps from one look for signals to the next
+_NAP, _LONGEST = 20, 1000  # microseconds of the first naps, and of those in a long wait
+_SHARE = 64  # of the time without a byte a nap may add one part in so many
+_LOOKS = 100  # naps from one look for signals to the next
 LATE = -1  # the code of a wait that found no end within the limit
 INTERRUPTED = -2  # and of one in which a signal's handler raised
 # the words of a record, and its states (``fx/distributed/recorder.py``)
@@ -220,8 +221,9 @@ def _wait(module: ir.Module) -> ir.Function:
     b = ir.IRBuilder(block["start"])
     call = lambda name, *args: b.call(externals.declare(module, f"fx.{name}"), args)
     now = lambda: b.call(_now(module), [])
-    flag, began, last, since = (_place(b, kind) for kind in (i32, i64, i64, i64))
+    flag, cold, began, last, since = (_place(b, kind) for kind in (i32, i32, i64, i64, i64))
     b.store(i32(0), flag)
+    b.store(i32(0), cold)
     b.store(i64(0), began)
     b.cbranch(b.icmp_signed("==", posted, i32(0)), block["test"], block["done"])
     b.position_at_end(block["test"])
@@ -245,18 +247,25 @@ def _wait(module: ir.Module) -> ir.Function:
     b.cbranch(worked, block["moved"], block["idle"])
     b.position_at_end(block["moved"])
     b.store(time, last)
-    b.store(time, since)
+    woken = b.icmp_signed("!=", b.load(cold, typ=i32), i32(0))
+    b.store(b.select(woken, b.load(since, typ=i64), time), since)
+    b.store(i32(0), cold)
     b.branch(block["test"])
     b.position_at_end(block["idle"])
-    long = b.icmp_signed(">", b.sub(time, b.load(since, typ=i64)), i64(_YIELDS))
+    waited = b.sub(time, b.load(since, typ=i64))
+    long = b.icmp_signed(">", waited, i64(_YIELDS))
     b.cbranch(long, block["nap"], block["leave"])
     b.position_at_end(block["leave"])
     call("sched_yield")
     b.store(now(), last)
     b.branch(block["test"])
     b.position_at_end(block["nap"])
-    call("usleep", i32(_NAP))
+    share = b.sdiv(waited, i64(1000 * _SHARE))
+    share = b.select(b.icmp_signed("<", share, i64(_NAP)), i64(_NAP), share)
+    share = b.select(b.icmp_signed(">", share, i64(_LONGEST)), i64(_LONGEST), share)
+    call("usleep", b.trunc(share, i32))
     b.store(now(), last)
+    b.store(i32(1), cold)
     slept = b.add(naps, i64(1))
     looks = b.icmp_unsigned("==", b.urem(slept, i64(_LOOKS)), i64(0))
     b.cbranch(looks, block["signals"], block["test"])
