@@ -6,6 +6,7 @@ function makes of it is a number that depends on types, signs of zero, order, dt
 
 import warnings
 
+import numpy as np
 import pytest
 
 import fx
@@ -14,9 +15,15 @@ from tests.transforms.jitting.programs import interpreted
 X = fx.tensor([1.0, 2.0])
 
 NAMES = """
-import array, decimal, fractions, functools, types, zlib
-from collections import Counter, OrderedDict, defaultdict, deque
+import array, dataclasses, datetime, decimal, fractions, functools, types, zlib
+from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
+import attrs
 import numpy as np
+
+UTC, EAST = datetime.UTC, datetime.timezone(datetime.timedelta(hours=1))
+Pair = namedtuple("Pair", "a b")
+Data = dataclasses.make_dataclass("Data", ["a", "b"], frozen=True)
+Attrs = attrs.make_class("Attrs", ["a", "b"], frozen=True)
 
 def scaled(x=0, by=1, *, plus=0):
     return by, plus
@@ -24,6 +31,8 @@ def scaled(x=0, by=1, *, plus=0):
 def text(v):
     if isinstance(v, np.ndarray):
         return f"{v.dtype} {v.shape} {v.tobytes()}"
+    if isinstance(v, Attrs):
+        return f"{v.a!r} {v.b!r}"
     if isinstance(v, memoryview):
         return f"{v.format} {bytes(v)}"
     if isinstance(v, functools.partial):
@@ -76,6 +85,13 @@ LOOKALIKES = {
     "a dtype": ["np.dtype('i4')", "np.dtype('>i4')"],
     "a Decimal": ["decimal.Decimal('1.0')", "decimal.Decimal('1.00')", "decimal.Decimal('-0')"],
     "a Fraction": ["fractions.Fraction(1)", "1"],
+    "a time": [
+        "datetime.datetime(1, 1, 1, 1, tzinfo=UTC)",
+        "datetime.datetime(1, 1, 1, 2, tzinfo=EAST)",
+    ],
+    "a named tuple": ["Pair(1, 0.0)", "Pair(True, 0.0)", "Pair(1, -0.0)"],
+    "a dataclass": ["Data(1, 0.0)", "Data(True, 0.0)", "Data(1, -0.0)", "Data((1,), 0.0)"],
+    "a class of attrs": ["Attrs(1, 0.0)", "Attrs(True, 0.0)", "Attrs(1, (-0.0,))"],
     "the keywords of a partial": [
         "functools.partial(scaled, plus=1)", "functools.partial(scaled, plus=True)",
     ],
@@ -177,3 +193,37 @@ def test_what_changes_in_place_is_seen(name):
                 assert [jitted(X).tolist(), jitted(X).tolist()] == [want, want], (place, change)
                 told.append(want)
         assert len({*map(str, told)}) == len(told), told
+
+
+HASHABLE = (
+    "a tuple", "a tuple of tuples", "a frozenset", "a complex number", "a range", "a Decimal",
+    "a Fraction", "a scalar of NumPy", "a dtype", "a time", "a named tuple", "a dataclass",
+    "a class of attrs",
+)  # fmt: skip
+MORE = {
+    "a number": ["1", "True", "1.0", "np.int64(1)", "np.float64(1)", "np.float32(1)"],
+    "a zero": ["0.0", "-0.0", "0", "False", "0j", "-0j", "np.float64(-0.0)"],
+    "a text": ["'a'", "b'a'", "('a',)"],
+    "a tuple of sets": ["(frozenset([0.0]),)", "(frozenset([-0.0]),)", "(frozenset([False]),)"],
+}
+
+
+@pytest.mark.parametrize("name", [*MORE, *HASHABLE])
+@pytest.mark.parametrize("way", ["static position", "static name", "leaf"])
+def test_arguments_that_look_alike_are_told_apart(name, way):
+    names = {"__name__": "the_users"}
+    run(NAMES + "\ndef f(x, v):\n    return x * code(v)\n", names)
+    values = [eval(v, names) for v in MORE.get(name) or LOOKALIKES[name]]
+    if way == "leaf":  # numbers, and what tuples hold, are staged there
+        values = [v for v in values if not isinstance(v, tuple | int | float | np.number)]
+    plain = names["f"]
+    jitted = fx.jit(
+        plain,
+        static_argnums=(1,) if way == "static position" else (),
+        static_argnames=("v",) if way == "static name" else (),
+    )
+    for value in (*values, *values[:1]):
+        given = {"v": value} if way == "static name" else {}
+        args = (X,) if given else (X, value)
+        want = plain(*args, **given).tolist()
+        assert [jitted(*args, **given).tolist() for _ in range(2)] == [want, want], value
