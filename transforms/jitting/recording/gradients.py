@@ -124,5 +124,9 @@ class GradientRecording:
     def write_gradient(self, leaf: Any) -> None:
         """Somebody sets the gradient of a leaf."""
         lifted = self.lifted.get(id(leaf))
-        if lifted is not None and not lifted.needed and leaf.grad is lifted.before:
+        if lifted is None or lifted.needed or lifted.dropped:
+            return
+        if leaf.grad is lifted.before:
             lifted.dropped = True
+        else:  # a pass has added to it: where there was none, what is set may look like no change
+            lifted.needed = True
