@@ -105,3 +105,72 @@ def test_each_call_is_one_of_its_kind_of_argument(name):
 def gradient(x):
     grad = getattr(x, "grad", None)
     return None if grad is None else grad.tolist()
+
+
+class Holder:
+    """An object of the user's."""
+
+
+def held_in(p):
+    """Functions of a parameter, by where they find it."""
+    holder, model = Holder(), nn.Linear(2, 2, bias=False)
+    holder.p, model.weight = p, p
+    listed, named = [p], {"p": p}
+    return {
+        "a closure": lambda x: x @ p,
+        "an object": lambda x: x @ holder.p,
+        "a list": lambda x: x @ listed[0],
+        "a dict": lambda x: x @ named["p"],
+        "a layer": lambda x: model(x),
+        "what a layer holds": lambda x: x @ model.weight,
+    }
+
+
+@pytest.mark.parametrize("place", held_in(PARAMETER))
+@pytest.mark.parametrize("inside", [False, True], ids=["backward outside", "backward inside"])
+def test_each_call_is_one_of_what_its_parameter_is(place, inside):
+    """Frozen or not, and with which hooks: gradients are those of a plain call."""
+    found = []
+    for wrap in (lambda f: f, fx.jit):
+        p, hooks, told = nn.Parameter(PLAIN.clone()), [], []
+        function = held_in(p)[place]
+
+        def step(x, function=function):
+            out = function(x)
+            if inside and out.requires_grad:
+                out.sum().backward()
+            return out.detach() if inside else out
+
+        call = wrap(step)
+        for change in ("", "", "freeze", "", "thaw", "", "hook", "", "another", "", "unhook", ""):
+            if change in ("freeze", "thaw"):
+                p.requires_grad_(change == "thaw")
+            elif change in ("hook", "another"):
+                factor = 3.0 if change == "another" else 2.0
+                hooks.append(p.register_hook(lambda g, factor=factor: g * factor))
+            elif change == "unhook":
+                hooks.pop(0).remove()
+            p.grad = None
+            out = call(PLAIN)
+            told.append((change, out.requires_grad, out.tolist()))
+            if out.requires_grad:
+                out.sum().backward()
+            told.append(gradient(p))
+        found.append(told)
+    assert found[0] == found[1]
+
+
+def test_the_order_of_layers_is_looked_at():
+    model = nn.ModuleDict({"a": nn.Tanh(), "b": nn.ReLU(), "c": nn.Softplus()})
+
+    def through(x):
+        for layer in model.values():
+            x = layer(x) - 0.5
+        return x
+
+    jitted = fx.jit(through)
+    for first in ("", "a", "b", "c", "a"):
+        if first:
+            model[first] = model.pop(first)
+        for _ in range(3):
+            np.testing.assert_allclose(jitted(PLAIN).numpy(), through(PLAIN).numpy(), rtol=1e-6)
