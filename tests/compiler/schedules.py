@@ -38,6 +38,10 @@ def run_schedule(plan: Schedule, *arrays: np.ndarray, pieces: int = 1) -> list[n
             run, first = _compiled[key]
             reads = [a.reshape(v.spec.shape) for a, v in zip(reads, first.reads, strict=True)]
             results = run(*reads, pieces=min(pieces, step.tasks))
+            if step.inplace:
+                again = run(*reads, pieces=min(pieces, step.tasks), inplace=True)
+                for mine, other in zip(results, again, strict=True):
+                    assert mine.tobytes() == other.tobytes(), f"{step.name}, written in place"
         for value, result in zip(step.writes, results, strict=True):
             assert value not in env, f"{step.name} writes a value that is there already"
             env[value] = np.asarray(result).reshape(value.spec.shape)

@@ -243,6 +243,15 @@ def test_cse_tells_constants_apart_by_their_bits():
     assert graph.outputs[3] is graph.outputs[4]
 
 
+def test_cse_tells_constants_of_the_same_bytes_apart_by_dtype_and_shape():
+    b = Build()
+    zeros = [np.zeros(2, "f4"), np.zeros(2, "i4"), np.zeros(1, "f8"), np.zeros((1, 2), "f4")]
+    graph = cse(b.graph(*[value(z) for z in (*zeros, *zeros)]))
+    assert [v.spec.dtype for v in graph.outputs[:4]] == [z.dtype for z in zeros]
+    assert [v.spec.shape for v in graph.outputs[:4]] == [z.shape for z in zeros]
+    assert graph.outputs[:4] == graph.outputs[4:]
+
+
 def test_cse_takes_nan_for_equal_to_itself_in_parameters():
     b = Build()
     params = {"shape": (2,), "dtype": float32, "device": "cpu"}

@@ -143,6 +143,45 @@ def test_operands_are_promoted(a):
         assert fx.concat([x, y]).dtype == want
 
 
+WIDE = dtypes.UNSIGNED[1:]  # which PyTorch does not promote
+
+
+def theirs(torch, dtype):
+    return getattr(torch, dtype.name)
+
+
+@pytest.mark.peers
+def test_the_table_of_dtypes_is_that_of_pytorch_and_of_numpys_integers():
+    torch = pytest.importorskip("torch")
+    for a in dtypes.ALL:
+        for b in dtypes.ALL:
+            if a in WIDE or b in WIDE:
+                if a not in dtypes.INTEGRAL or b not in dtypes.INTEGRAL:
+                    want = b if a in WIDE else a
+                    want = (a if a in WIDE else b) if want == dtypes.bool_ else want
+                elif np.promote_types(a, b).kind == "f":
+                    with pytest.raises(DTypeError, match="no common integer dtype"):
+                        dtypes.promote_types(a, b)
+                    continue
+                else:
+                    want = dtypes.as_dtype(np.promote_types(a, b))
+            else:
+                found = torch.promote_types(theirs(torch, a), theirs(torch, b))
+                want = dtypes.as_dtype(str(found).removeprefix("torch."))
+            assert dtypes.promote_types(a, b) == want, (a, b)
+
+
+@pytest.mark.peers
+def test_weak_scalars_are_those_of_pytorch():
+    torch = pytest.importorskip("torch")
+    for dtype in [d for d in dtypes.ALL if d not in WIDE]:
+        for scalar in (True, 2, 2.5, 1j):
+            found = torch.result_type(torch.ones(1, dtype=theirs(torch, dtype)), scalar)
+            name = str(found).removeprefix("torch.")
+            want = fx.complex64 if name == "complex32" else dtypes.as_dtype(name)
+            assert dtypes.result_dtype_with_scalar(dtype, scalar) == want, (dtype, scalar)
+
+
 @pytest.mark.parametrize("dtype", dtypes.ALL, ids=str)
 @pytest.mark.parametrize("scalar", (True, 2, 2.5, 1j), ids=str)
 def test_scalars_are_weak(dtype, scalar):

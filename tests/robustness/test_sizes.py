@@ -81,6 +81,69 @@ def test_an_index_out_of_range_reads_and_writes_nothing(call: Any, index: int) -
     assert x.tolist() == [1.0, 2.0, 3.0]
 
 
+NAMED = {
+    "take": lambda x, i: fx.take(x, i, axis=0),
+    "take_along_axis": lambda x, i: fx.take_along_axis(x, i[:, None], axis=0),
+    "gather": lambda x, i: x.gather(0, i[:, None]),
+    "scatter": lambda x, i: x.scatter(0, i[:, None], 1.0),
+    "scatter_add": lambda x, i: fx.scatter_add(x, 0, i[:, None], fx.ones((i.size, 1))),
+    "an index": lambda x, i: x[i],
+    "at": lambda x, i: x.at[i].add(1.0),
+    "index_add": lambda x, i: fx.index_add(x, 0, i, fx.ones((i.size, 9))),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_of_many_indices_the_first_that_lies_outside_is_named(name: str) -> None:
+    call, x = NAMED[name], fx.ones((50, 9))
+    jitted = fx.jit(call)
+    for n in (2, 3, 37, 38, 39, 40, 4000):  # also by code that serves any size
+        index = np.random.default_rng(n).integers(-50, 50, n)
+        jitted(x, fx.tensor(index))
+        index[n // 3], index[-1] = 77, -99
+        for way in (call, jitted):
+            with pytest.raises(fx.errors.IndexingError, match="index 77 is out of range"):
+                way(x, fx.tensor(index))
+        index[n // 3] = 0
+        for way in (call, jitted):
+            with pytest.raises(fx.errors.IndexingError, match="index -99 is out of range"):
+                way(x, fx.tensor(index))
+
+
+CLASSES = {
+    "nll_loss": lambda x, y: F.nll_loss(x, y),
+    "nll_loss, each": lambda x, y: F.nll_loss(x, y, reduction="none").sum(),
+    "nll_loss, sum": lambda x, y: F.nll_loss(x, y, reduction="sum"),
+    "nll_loss, weighted": lambda x, y: F.nll_loss(x, y, weight=fx.ones(7, dtype=x.dtype)),
+    "nll_loss of an image": lambda x, y: F.nll_loss(x.T[None], y[None]),
+    "cross_entropy": lambda x, y: F.cross_entropy(x, y),
+    "cross_entropy, each": lambda x, y: F.cross_entropy(x, y, reduction="none").sum(),
+    "cross_entropy, weighted": lambda x, y: F.cross_entropy(x, y, weight=fx.ones(7, dtype=x.dtype)),
+    "cross_entropy, smoothed": lambda x, y: F.cross_entropy(x, y, label_smoothing=0.1),
+    "cross_entropy of an image": lambda x, y: F.cross_entropy(x.T[None], y[None]),
+    "multi_margin_loss": lambda x, y: F.multi_margin_loss(x, y),
+    "embedding": lambda x, y: F.embedding(y, fx.ones((7, 2))).sum() * x.sum(),
+    "one_hot": lambda x, y: F.one_hot(y, 7).sum() * x.sum(),
+}
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_one_class_among_many_that_there_is_not_is_refused(name: str) -> None:
+    call = CLASSES[name]
+    ways = call, fx.jit(call), fx.grad(call), fx.jit(fx.grad(call))
+    for n in (2, 37, 38, 39, 40, 600):
+        numbers = np.random.default_rng(n)
+        x, good = fx.tensor(numbers.standard_normal((n, 7))), numbers.integers(0, 7, n)
+        for way in ways:
+            way(x, fx.tensor(good))
+        for place, bad in ((0, 7), (n - 1, -1), (n // 2, 2**40), (n - 1, -(2**63))):
+            wrong = good.copy()
+            wrong[place] = bad
+            for way in ways:
+                with pytest.raises((IndexError, ValueError), match=r"outside|range|between|class"):
+                    way(x, fx.tensor(wrong))
+
+
 def test_negative_classes_and_rows_do_not_count_from_the_end() -> None:
     for loss in (F.cross_entropy, F.nll_loss):
         with pytest.raises(fx.errors.IndexingError, match=r"outside 0\.\.2"):

@@ -266,10 +266,11 @@ def test_memory_is_its_own_again_when_the_array_is_gone():
 def test_arrays_that_are_gone_are_not_remembered(monkeypatch):
     monkeypatch.setattr(host, "_most", [64])
     host._drop()
+    before = len(host.memories)  # of arrays that other tests still have
     kept = [torch.zeros(1) for _ in range(500)]
     for x in kept:
         x.numpy()
-    assert len(host.memories) < 200
+    assert len(host.memories) < 200 + 2 * before
 
 
 def test_a_functional_module_reads():

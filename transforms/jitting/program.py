@@ -269,6 +269,7 @@ class Program:
         table: what is computed of them.
         predicates: what is assumed of them.
         gathered: for each leaf whose earlier gradient matters, whether there was one.
+        reads_gradients: whether it reads one while it records, so that a history of that matters.
         lies: of inputs where it matters, where their parts lie: a mesh and placements, or None.
         random: whether it draws from a generator.
         written: weak references to the cells that it writes into as a script does.
@@ -286,6 +287,7 @@ class Program:
     table: Table = field(default_factory=Table)
     predicates: list[Predicate] = field(default_factory=list)
     gathered: list[tuple[Owner, bool]] = field(default_factory=list)
+    reads_gradients: bool = False
     lies: dict[Value, Any] = field(default_factory=dict)
     guards: Any = None
     reason: str = ""

@@ -131,6 +131,8 @@ class Programs:
             held = self.owner(owner, signature)
             if held is None or (held.grad is not None) != had:
                 return False
+            if had and program.reads_gradients and modes.record0 and held.grad._node is not None:
+                return False
         if program.lies and not self.lie_so(program, signature):
             return False
         if len(program.gathered) > 1 and any(type(o) is Given for o, _ in program.gathered):

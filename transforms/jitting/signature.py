@@ -200,11 +200,31 @@ def _is_cut_of_cell(x: Tensor) -> bool:
 _PLAIN = (str, bytes, bool, int, float, complex, np.dtype, TorchDType, type(None))
 
 
+_SHOWN = (float, complex, np.generic, range)
+_SHOWN_OF = frozenset(("datetime", "decimal", "fractions"))  # modules; equal times have other zones
+
+
 def _exactly(value: Any) -> Any:
-    """What else is the same of equal values: 1 is no True, and 0.0 no -0.0, in tuples too."""
-    if type(value) in (tuple, frozenset):
-        return type(value), type(value)(map(_exactly, value))
-    return type(value), repr(value) if isinstance(value, float | complex | np.generic) else None
+    """What else is the same of equal values: 1 is no True, and 0.0 no -0.0.
+
+    In tuples too, in sets, and in the fields by which dataclasses and classes of attrs compare; a
+    class that says itself what is equal is taken at its word.
+    """
+    kind = type(value)
+    if isinstance(value, tuple):
+        return kind, tuple([_exactly(x) for x in value])
+    if isinstance(value, frozenset):
+        return kind, frozenset([_exactly(x) for x in value])
+    if isinstance(value, _SHOWN) or kind.__module__ in _SHOWN_OF:
+        return kind, repr(value)
+    return kind, tuple([_exactly(getattr(value, name)) for name in _compared(kind)])
+
+
+def _compared(kind: type) -> list[str]:
+    """The fields by which objects of a dataclass, or of a class of attrs, compare."""
+    fields = getattr(kind, "__dataclass_fields__", {}).values()
+    own = [f.name for f in fields if f.compare]
+    return own + [a.name for a in getattr(kind, "__attrs_attrs__", ()) if a.eq]
 
 
 def _key_of(leaf: Any) -> Any:

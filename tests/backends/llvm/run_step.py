@@ -87,7 +87,8 @@ def _resolve(module: Any) -> None:
 def compile_step(step: Any, optimise: int = 2) -> Callable[..., list[np.ndarray]]:
     """``run(*arrays, pieces=1) -> writes`` for a step; ``run.compiled`` is its ``Compiled``.
 
-    ``run`` gives the kernel its tasks in ``pieces`` ranges. What it writes to starts as garbage.
+    ``run`` gives the kernel its tasks in ``pieces`` ranges. What it writes to starts as garbage,
+    or with ``inplace`` as what it reads, where the step says that it may.
     """
     module = ir.Module("test")
     step.emit(module, "kernel")
@@ -100,9 +101,14 @@ def compile_step(step: Any, optimise: int = 2) -> Callable[..., list[np.ndarray]
         reads = [_dense(a, v.spec) for a, v in zip(arrays, step.reads, strict=True)]
         writes = [_garbage(v.spec) for v in step.writes]
         if inplace:
-            for out, into in step.inplace:
+            # of each read one write, and of each write one read, as a plan chooses them
+            by_read = {into: out for out, into in reversed(step.inplace)}
+            for out, into in {out: into for into, out in by_read.items()}.items():
+                if step.reads[into].spec.nbytes != step.writes[out].spec.nbytes:
+                    continue  # neither would a plan
                 reads[into] = reads[into].copy()
-                writes[out] = reads[into].view(writes[out].dtype).reshape(writes[out].shape)
+                flat = reads[into].reshape(-1)
+                writes[out] = flat.view(writes[out].dtype).reshape(writes[out].shape)
         scratch = _garbage_bytes(step.scratch)
         pointers = [a.ctypes.data for a in (*reads, *writes)]
         bounds = [step.tasks * i // pieces for i in range(pieces + 1)]

@@ -146,3 +146,43 @@ def test_passes_over_rows_that_repeat_their_values(view):
         with limits.tiny() if draw.random() < 0.3 else limits.given():
             (got,) = run_schedule(schedule(graph, this_cpu()), x)
         np.testing.assert_allclose(got, oracle(operand, axis), 1e-9, 1e-11, err_msg=name)
+
+
+# of rows that a kernel goes through anyway: what is added up down the columns on the way
+DOWN = {
+    "sum": lambda m, x: m.sum(x, axis=0),
+    "max": lambda m, x: m.max(x, axis=0),
+    "product": lambda m, x: m.prod(m.where(x > 2.5, 0 * x - 1, 0 * x + 1), axis=0),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_columns_that_are_reduced_while_rows_are_computed(dtype):
+    """Sinks of every width around a vector: no column is lost, and none is counted twice."""
+    draw, sinks = random.Random(dtype), 0
+    kind, tolerance = fx.dtypes.as_dtype(dtype), TOLERANCE[dtype]
+    lanes = 64 // kind.itemsize
+    for n in (lanes - 1, lanes, lanes + 1, 2 * lanes + 1, 3 * lanes + 5):
+        rows = draw.choice([37, 256, 257, 300])
+        given = np.random.default_rng(n).standard_normal((2, rows, n)).astype(kind)
+        x, g = given
+        for name, down in DOWN.items():
+
+            def function(x, g, down=down):
+                spread = x - fx.mean(x, axis=1, keepdims=True)
+                y = spread * fx.rsqrt(fx.mean(spread * spread, axis=1, keepdims=True) + 1e-5)
+                return [down(fx, g * y), down(fx, g), y]
+
+            with limits.given() if name == "sum" else limits.tiny():
+                plan = schedule(staged(function, x, g), this_cpu())
+                of_y, of_g, y = run_schedule(plan, x, g, pieces=draw.choice([1, 3]))
+            sinks += sum([len(step.nest.sinks) for step in plan.steps if hasattr(step, "nest")])
+            # the columns of what was computed, so that only their own sums are looked at
+            pairs = [(of_g, g.astype(np.float64))]
+            if name != "product":  # whose signs hang on the last digit
+                pairs.append((of_y, g.astype(np.float64) * y.astype(np.float64)))
+            for got, operand in pairs:
+                size = np.abs(operand).mean(0).max() * (rows if name == "sum" else 1) + 1
+                error = np.abs(got.astype(np.float64) - down(np, operand)).max() / size
+                assert error <= 4 * tolerance, f"{name}, {dtype}, {rows} rows of {n}: {error}"
+    assert sinks

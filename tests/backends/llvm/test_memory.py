@@ -144,6 +144,24 @@ def test_values_that_live_together_lie_apart(seed, size, inplace):
                 assert first.place == second.place and inplace
 
 
+@given(st.integers(0, 10**6), st.integers(5, 40), st.booleans())
+def test_donated_inputs_are_overwritten_behind_the_last_step_that_may_fail(seed, size, inplace):
+    rng = random.Random(seed)
+    inputs, outputs = random_graph(rng, size)
+    graph = graph_of(inputs, outputs)
+    schedule = scheduler(inplace=inplace)(graph)
+    doubtful = [t for t, _ in enumerate(schedule.steps) if rng.random() < 0.15]
+    for t in doubtful:
+        schedule.steps[t].status = 0
+    planner = Planner(
+        schedule.steps, schedule.root, inputs, graph.constants(), outputs, frozenset(inputs),
+        lambda v: "value",
+    )  # fmt: skip
+    for life in planner.plan.lives:
+        if life.place.kind == "input" and life.start >= 0:
+            assert life.start > max(doubtful, default=-1)
+
+
 def overlap(one, other):
     a, b = one.place, other.place
     if a.kind != b.kind:

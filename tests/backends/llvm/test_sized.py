@@ -109,6 +109,23 @@ def test_what_is_no_product_of_sizes_is_right_at_each(name):
         np.testing.assert_allclose(driven(x).numpy(), f(x).numpy(), rtol=1e-5, atol=1e-5)
 
 
+def test_columns_that_are_reduced_while_rows_are_computed(served):
+    """What tasks add up down the columns, of a width that is known when it runs."""
+
+    def f(x, g):
+        spread = x - x.mean(dim=1, keepdim=True)
+        y = spread * fx.rsqrt((spread * spread).mean(dim=1, keepdim=True) + 1e-5)
+        return (g * y).sum(0), g.sum(0), y
+
+    driven = fx.jit(f)
+    for n in (130, 131, 132, 145, 159, 160, 161):
+        x, g = np.random.default_rng(n).normal(size=(2, 300, n)).astype("f")
+        of_y, of_g, y = [out.numpy() for out in driven(fx.tensor(x), fx.tensor(g))]
+        for found, operand in ((of_y, g.astype(float) * y.astype(float)), (of_g, g.astype(float))):
+            np.testing.assert_allclose(found, operand.sum(0), rtol=0, atol=2e-6 * 300)
+    assert served["sized"] >= 5
+
+
 def training_step(**options):
     fx.manual_seed(0)
     model = nn.Sequential(

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import fx
+from fx import limits
 from fx.graph.staging import stage
 from tests.transforms.oracle import jax, jnp, x64
 
@@ -271,3 +272,18 @@ def test_second_slopes_in_what_all_runs_share(loop):
         np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-12)
     got = fx.grad(lambda x, a: fx.jit(slope)(x, a) ** 2, argnums=1)(x, a)
     np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-12)
+
+
+def test_a_while_of_any_number_of_runs_goes_back_by_kept_carries():
+    """Also where the runs are more than the carries that are kept, and no multiple of these."""
+
+    def total(x, n):
+        runs = fx.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, fx.sin(s[1]) * 1.5), (0, x))
+        return runs[1].sum()
+
+    x = fx.tensor([0.3, 0.7], dtype=fx.float64)
+    with limits.given(WHILE_LEAST=5, WHILE_MOST=7):
+        slope = fx.jit(fx.grad(total))
+        for n in (0, 1, 2, 6, 7, 8, 13, 14, 15, 30, 48, 49, 50):
+            want = fx.grad(total)(x, fx.asarray(n))
+            np.testing.assert_allclose(slope(x, fx.asarray(n)).numpy(), want.numpy(), rtol=1e-12)

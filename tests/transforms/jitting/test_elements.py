@@ -204,3 +204,47 @@ def test_an_integer_that_does_not_fit_is_refused_as_eagerly():
         with pytest.raises(fx.errors.DTypeError, match="700"):
             g(torch.tensor([300, 400]), small)
     assert f(torch.tensor([5, 6]), small).tolist() == [12, 12]
+
+
+def squared(n):
+    return n * n
+
+
+# errors of Python's about elements, each before what the function changes after it
+FAILING = {
+    "a quotient by zero": (lambda n: 1.0 / n, 0.0),
+    "a quotient of two": (lambda n: (n + 1) / n, 0.0),
+    "no float": (lambda n: n**8 * n**9 + 0.5, 2**62),
+    "no float, of products": (lambda n: (n * n * n * n * n * n * n * n) * (n**10) * 0.5, 2**62),
+    "no float, of squares": (lambda n: squared(squared(squared(squared(squared(n))))) + 0.5, 2**62),
+    "no root": (lambda n: math.sqrt(n), -1.0),
+    "no logarithm": (lambda n: math.log(n) + 1, 0.0),
+    "no integer": (lambda n: int(n) + 1, float("nan")),
+    "a rest by zero": (lambda n: (n * 2) % n, 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_an_error_about_an_element_comes_where_python_has_it(name):
+    compute, bad = FAILING[name]
+    found = []
+    for wrap in (lambda f: f, fx.jit):
+        count, log = fx.nn.Buffer(fx.asarray(0)), []
+
+        def step(x, count=count, log=log):
+            log.append(compute(x.sum().item()))
+            count.add_(1)
+            return x * 2
+
+        call = wrap(step)
+        wrong, told = fx.asarray(bad), []
+        good = fx.ones((), dtype=wrong.dtype)
+        for x in (good, good, good, wrong, good, wrong, good):
+            try:
+                told.append(call(x).tolist())
+            except (ArithmeticError, ValueError) as error:
+                told.append(type(error).__name__)
+            told.append((count.item(), list(log)))
+        found.append(told)
+    assert found[0] == found[1]
+    assert any(isinstance(x, str) for x in found[0])

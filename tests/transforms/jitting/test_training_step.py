@@ -253,3 +253,37 @@ def test_the_pure_style():
         found.append((params["w"].numpy(), params["b"].item(), value.item()))
     for a, b in zip(*found):
         np.testing.assert_allclose(a, b, rtol=1e-9)
+
+
+CLEARING = {
+    "before": lambda o, p, loss: (o.zero_grad(), loss())[1],
+    "after": lambda o, p, loss: (loss(), o.zero_grad())[0],
+    "by hand": lambda o, p, loss: (setattr(p, "grad", None), loss())[1],
+    "to zeros": lambda o, p, loss: (o.zero_grad(set_to_none=False), loss())[1],
+    "before a pass": lambda o, p, loss: (o.zero_grad(), loss().backward())[0],
+    "after a pass": lambda o, p, loss: (loss().backward(), o.zero_grad())[1],
+    "after a step": lambda o, p, loss: (loss().backward(), o.step(), o.zero_grad())[2],
+    "asked for": lambda o, p, loss: loss() * (2 if p.grad is None else 3),
+    "used": lambda o, p, loss: loss() if p.grad is None else (p.grad * p.detach()).sum(),
+}
+
+
+@pytest.mark.parametrize("name", CLEARING)
+def test_gradients_that_are_there_are_cleared(name):
+    """Those of passes outside of the function, which it does not look at, too."""
+    found = []
+    for wrap in (lambda f: f, fx.jit):
+        p = nn.Parameter(fx.tensor([1.0, 2.0]))
+        optimizer, told = fx.optim.SGD([p], lr=0.5), []
+        function = wrap(lambda: CLEARING[name](optimizer, p, lambda: (p * p).sum()))  # noqa: B023
+        for there in (*[False] * 3, *[True] * 4, False, True, "with its history", True, False):
+            if there:
+                (p**3).sum().backward(create_graph=there == "with its history")
+            out = function()
+            told.append((p.grad if p.grad is None else p.grad.tolist(), p.tolist()))
+            if out is not None:
+                told.append((out.requires_grad, out.tolist()))
+            if name in ("asked for", "used") and there is True:
+                p.grad = None
+        found.append(told)
+    assert found[0] == found[1]

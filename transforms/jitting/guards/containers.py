@@ -78,8 +78,9 @@ class Containers:
         few = n <= _FEW and is_plain(x)
         if not few and type(x) is not deque and self._at_once(x, place):
             return
-        if isinstance(x, deque) and x.maxlen is not None:
-            write.require(place, f"{{}}.maxlen == {x.maxlen}", f"of {x.maxlen} at most")
+        if isinstance(x, deque):
+            most = "without a bound" if x.maxlen is None else f"of {x.maxlen} at most"
+            write.require(place, f"{{}}.maxlen == {x.maxlen}", most)
         if n > limits.GUARD_ITEMS:
             self.leave(x, place, f"{n:,} objects")
             return

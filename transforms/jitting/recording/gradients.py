@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import ref
 
+from fx.config import is_grad_enabled
 from fx.graph.ir import Value
 from fx.graph.named import Named, node_of
 from fx.spec import TensorSpec
@@ -19,14 +20,15 @@ PLAIN = (Tensor, Named)
 class Lifted:
     """A tensor from outside that requires grad: its leaf on the tape of the staged function."""
 
-    __slots__ = ("before", "dropped", "leaf", "needed", "owner")
+    __slots__ = ("before", "dropped", "leaf", "needed", "owner", "past")
 
-    def __init__(self, owner: Any, leaf: TapeLeaf, before: Tensor | None) -> None:
+    def __init__(self, owner: Any, leaf: TapeLeaf, before: Tensor | None, past: bool) -> None:
         self.owner = owner
         self.leaf = leaf
         self.before = before  # what stands for the gradient that it had before
         self.dropped = False  # whether that was replaced before anybody asked for it
         self.needed = False  # whether somebody asked
+        self.past = past  # whether it has a history
 
 
 class GradientRecording:
@@ -67,7 +69,8 @@ class GradientRecording:
             before = self.tracer(self.input(source, gathered.spec))
         leaf.grad = before
         leaf.extra = getattr(outer, "extra", None)  # its hooks
-        self.lifted[id(leaf)] = Lifted(owner, leaf, before)
+        past = before is not None and gathered._node is not None
+        self.lifted[id(leaf)] = Lifted(owner, leaf, before, past)
         return grad_tracer(level, value, leaf)
 
     def argument(self, x: Tensor, value: Value) -> Tensor:
@@ -113,8 +116,16 @@ class GradientRecording:
     def read_gradient(self, leaf: Any) -> None:
         """Somebody asks for the gradient of a leaf: whether it had one before matters."""
         lifted = self.lifted.get(id(leaf))
-        if lifted is not None and not lifted.dropped:
-            lifted.needed = True
+        if lifted is None or lifted.dropped:
+            return
+        lifted.needed = True
+        if lifted.before is not None and is_grad_enabled():
+            self.program.reads_gradients = True
+            if lifted.past:
+                self.give_up(
+                    "it reads a gradient with a history, of backward(create_graph=True), through "
+                    "which others would flow"
+                )
 
     def hooked(self, leaf: Any) -> None:
         """Somebody puts a hook on a leaf: on one from outside it would stay."""
@@ -124,5 +135,9 @@ class GradientRecording:
     def write_gradient(self, leaf: Any) -> None:
         """Somebody sets the gradient of a leaf."""
         lifted = self.lifted.get(id(leaf))
-        if lifted is not None and not lifted.needed and leaf.grad is lifted.before:
+        if lifted is None or lifted.needed or lifted.dropped:
+            return
+        if leaf.grad is lifted.before:
             lifted.dropped = True
+        else:  # a pass has added to it: where there was none, what is set may look like no change
+            lifted.needed = True
