@@ -22,6 +22,7 @@ from fx.prims.compare import astype, stop_gradient
 from fx.prims.creation import zeros_like_spec
 from fx.tensor import Tensor, new_tensor
 from fx.transforms.application import Application, Pullback, lanes_first
+from fx.transforms.batching import BatchTracer
 from fx.transforms.forward import jvp
 from fx.transforms.jitting.derived import Split, halves_of, split_of
 from fx.transforms.jitting.program import GiveUp
@@ -40,8 +41,13 @@ class GraphCall(Application):
             if type(top) is StageTracer:
                 check_live(top)
                 return tuple([_other_than(args, x) for x in self.graph.run(*args)])
+            late = tuple([x.level == top.level for x in args])
             if isinstance(top, Tracer) and not top.known:
-                return self._apart(args, tuple([x.level == top.level for x in args]))
+                return self._apart(args, late)
+            if type(top) is BatchTracer and not all(late):  # some results may have no lanes
+                parts = _parts(self.graph, late)
+                if parts is not None and parts[2]:
+                    return self._apart(args, late)
         elif modes.stage is not None and not args:
             return tuple(self.graph.run())
         return super().__call__(*args)

@@ -347,3 +347,16 @@ def test_a_tensor_that_is_staged_in_one_thread_is_plain_in_another():
     thread.join()
     expect_same(found[0], weight)
     assert type(weight) is fx.Tensor
+
+
+def test_tangents_with_lanes_leave_values_without():
+    def f(x):
+        y = x * 2.0 if x.sum() > 0 else x
+        return (fx.sin(y) * y.max().item()).sum()
+
+    x, compiled = fx.tensor([0.3, 0.7, -0.4]), fx.jit(f)
+    for _ in range(2):
+        np.testing.assert_allclose(
+            fx.jacfwd(fx.grad(compiled))(x), fx.jacfwd(fx.grad(f))(x), rtol=1e-5
+        )
+        np.testing.assert_allclose(fx.jacfwd(compiled)(x), fx.jacfwd(f)(x), rtol=1e-5)
