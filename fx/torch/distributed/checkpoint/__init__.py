@@ -13,6 +13,7 @@ from fx.distributed.checkpoint import FileSystemWriter as FileSystemWriter
 from fx.distributed.checkpoint import async_save as async_save
 from fx.distributed.checkpoint import load as load
 from fx.distributed.checkpoint import save as save
+from fx.errors import ArgumentError
 
 _PLANS = "fx plans itself; leave out planner, or write DefaultSavePlanner(), DefaultLoadPlanner()"
 _FOLDERS = "a checkpoint is a folder; write checkpoint_id=folder, or FileSystemReader(folder)"
@@ -50,7 +51,7 @@ def save_state_dict(
         >>> state
         {'x': 1}
     """
-    _older("save")
+    _older("save", coordinator_rank)
     return save(
         state_dict,
         storage_writer=storage_writer,
@@ -69,7 +70,7 @@ def load_state_dict(
     planner: Any = None,
 ) -> None:
     """``load`` by its older name and arguments, as ``save_state_dict`` shows."""
-    _older("load")
+    _older("load", coordinator_rank)
     load(
         state_dict,
         storage_reader=storage_reader,
@@ -79,7 +80,12 @@ def load_state_dict(
     )
 
 
-def _older(name: str) -> None:
+def _older(name: str, coordinator: int) -> None:
+    if coordinator:
+        raise ArgumentError(
+            f"{name}_state_dict: coordinator_rank={coordinator}: the first rank of the group writes "
+            f"the manifest; leave it out"
+        )
     warnings.warn(
         f"'{name}_state_dict' is deprecated and will be removed in future versions. Please use "
         f"'{name}' instead.",
