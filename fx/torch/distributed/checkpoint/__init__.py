@@ -83,7 +83,7 @@ def load_state_dict(
 def _older(name: str, coordinator: int) -> None:
     if coordinator:
         raise ArgumentError(
-            f"{name}_state_dict: coordinator_rank={coordinator}: the first rank of the group writes "
+            f"{name}_state_dict: coordinator_rank={coordinator}: the first rank of a group writes "
             f"the manifest; leave it out"
         )
     warnings.warn(
