@@ -364,6 +364,9 @@ def test_distributed_rooms_have_the_names_that_scripts_import():
     for room, names in {
         "_composable": "checkpoint fully_shard",
         "_composable.fsdp": "fully_shard MixedPrecisionPolicy",
+        "_functional_collectives": """
+            all_gather_tensor all_reduce all_to_all_single broadcast reduce_scatter_tensor
+            wait_tensor""",
         "_tensor": "DTensor Shard Replicate distribute_tensor",
         "algorithms._checkpoint.checkpoint_wrapper": """
             apply_activation_checkpointing checkpoint_wrapper CheckpointImpl""",
@@ -387,6 +390,7 @@ def test_distributed_rooms_have_the_names_that_scripts_import():
         "nn.functional": "all_gather all_reduce all_to_all_single broadcast reduce_scatter",
         "rpc.functions": "async_execution",
         "run": "main",
+        "tensor.debug": "CommDebugMode",
         "tensor.device_mesh": "init_device_mesh",
         "tensor.parallel.style": "ColwiseParallel",
         "utils": "_sync_module_states",
