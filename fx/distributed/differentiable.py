@@ -157,7 +157,7 @@ def _to_root(root: int, group: Any) -> Way:
             found = staged.reduce_all(world(group), x, ReduceOp.SUM)
         else:
             found = messages.reduce(x.clone(), dst=root, group=group)
-        return found if get_rank() == root else zeros(tuple(x.shape), dtype=x.dtype)  # type: ignore[no-any-return]
+        return found if get_rank() == root else zeros(tuple(x.shape), dtype=x.dtype)
 
     return way
 

@@ -123,8 +123,11 @@ def reduce_scatter_tensor(
     if op in _SUMS:
         total = _flow.reduce_scatter(None, parts, group=g)
         return total / g.size() if op == "avg" else total
-    like = lambda x: _empty(tuple(x.shape), dtype=x.dtype)
-    there = lambda *xs: _messages.reduce_scatter(like(xs[0]), list(xs), _op(op), g)
+
+    def there(*xs: _Tensor) -> Any:
+        room = _empty(tuple(xs[0].shape), dtype=xs[0].dtype)
+        return _messages.reduce_scatter(room, list(xs), _op(op), g)
+
     return _flow._Pair.apply(there, _refuses(op), *parts)  # type: ignore[no-any-return]
 
 
