@@ -8,6 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from fx.nn.base.module import Module
+from fx.nn.replicas import data_parallel as data_parallel
+from fx.nn.replicas import gather as gather
+from fx.nn.replicas import parallel_apply as parallel_apply
+from fx.nn.replicas import replicate as replicate
+from fx.nn.replicas import scatter as scatter
+from fx.nn.replicas import scatter_kwargs as scatter_kwargs
 
 
 def __getattr__(name: str) -> Any:

@@ -270,7 +270,7 @@ def _reduce_scatter(
     reductions.check(op, x.dtype, what)
     place = Place(output, what)
     kept([place], what, f"out = {what}(out, x)")
-    key = ("reduce_scatter", _spec(x), str(op))
+    key = (what, _spec(x), str(op))
     return _call(g, x, key, _engine().reduce_scatter(g, x, op), place.filled, later)
 
 
@@ -315,7 +315,7 @@ def all_to_all_single(
     place = Place(output, what)
     kept([place], what, f"out = {what}(out, x)")
     fill = lambda filled: place.filled(room if modes.stage is None else concat(filled))
-    key = ("all_to_all", x.dtype.name)
+    key = (what, x.dtype.name)
     return _call(g, x, key, _engine().all_to_all_ragged(g, parts, outs), fill, async_op)
 
 

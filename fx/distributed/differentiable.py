@@ -20,12 +20,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fx.autograd.function import Function
+from fx.config import modes
 from fx.distributed import collectives as messages
-from fx.distributed.groups import get_rank, get_world_size
+from fx.distributed import staged
+from fx.distributed.groups import get_group_rank, get_rank, get_world_size, world
 from fx.distributed.reductions import ReduceOp
 from fx.errors import ArgumentError
 from fx.ops.convert import as_tensor
 from fx.ops.making.creation import empty, zeros
+from fx.ops.shapes.joining import stack
 from fx.tensor import Tensor
 
 Way = Callable[..., Any]
@@ -84,8 +87,19 @@ def all_reduce(tensor: Any, op: Any = ReduceOp.SUM, group: Any = None) -> Tensor
         >>> dist.destroy_process_group()
     """
     _summed(op, "all_reduce")
-    there = lambda x: messages.all_reduce(x.clone(), group=group)
+    there = sum_of_all(group)
     return _Pair.apply(there, there, as_tensor(tensor))  # type: ignore[no-any-return]
+
+
+def sum_of_all(group: Any, op: Any = ReduceOp.SUM) -> Way:
+    """``all_reduce`` without a place that is filled: a node has none."""
+
+    def way(x: Tensor) -> Tensor:
+        if modes.stage is not None:
+            return staged.reduce_all(world(group), x, op)
+        return messages.all_reduce(x.clone(), op, group)  # type: ignore[no-any-return]
+
+    return way
 
 
 def all_gather(tensor: Any, group: Any = None) -> tuple[Tensor, ...]:
@@ -131,13 +145,21 @@ def reduce(tensor: Any, dst: int, op: Any = ReduceOp.SUM, group: Any = None) -> 
 
 
 def _from_root(root: int, group: Any) -> Way:
-    return lambda x: messages.broadcast(x.clone(), src=root, group=group)
+    def way(x: Tensor) -> Tensor:
+        if modes.stage is not None:
+            return staged.broadcast(world(group), x, get_group_rank(world(group), root))
+        return messages.broadcast(x.clone(), src=root, group=group)  # type: ignore[no-any-return]
+
+    return way
 
 
 def _to_root(root: int, group: Any) -> Way:
     def way(x: Tensor) -> Tensor:
-        found = messages.reduce(x.clone(), dst=root, group=group)
-        return found if get_rank() == root else zeros(tuple(x.shape), dtype=x.dtype)  # type: ignore[no-any-return]
+        if modes.stage is not None:
+            found = staged.reduce_all(world(group), x, ReduceOp.SUM)
+        else:
+            found = messages.reduce(x.clone(), dst=root, group=group)
+        return found if get_rank() == root else zeros(tuple(x.shape), dtype=x.dtype)
 
     return way
 
@@ -170,6 +192,10 @@ def _collect(root: int, group: Any) -> Way:
 def _deal(root: int, group: Any) -> Way:
     def way(*xs: Tensor) -> Any:
         given = list(xs) if get_rank() == root else None
+        if modes.stage is not None:
+            g, parts = world(group), None if given is None else stack(given)
+            like = zeros(tuple(xs[0].shape), dtype=xs[0].dtype)
+            return staged.scatter(g, parts, like, get_group_rank(g, root))
         return messages.scatter(_like(xs[0]), given, src=root, group=group)
 
     return way

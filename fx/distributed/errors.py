@@ -15,3 +15,7 @@ class DistNetworkError(DistError):
 
 class DistStoreError(DistError):
     """A store did not answer, or not in time."""
+
+
+class NotOnMesh(DistError, AttributeError):
+    """A tensor that lies on no mesh has no parts: ``hasattr(x, "full_tensor")`` is False."""

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from fx.devices import backend
-from fx.distributed import agreement, exchange, groups, mpi, recorder  # noqa: F401
+from fx.distributed import agreement, counting, exchange, groups, mpi, recorder  # noqa: F401
 from fx.distributed.errors import DistError
 from fx.distributed.reductions import ReduceOp
 
@@ -130,6 +130,8 @@ class Ranks:
 
     def reduce(self, x: np.ndarray, name: str) -> np.ndarray:
         """The sum, minimum or maximum, (*S) -> (*S)."""
+        if counting.modes:
+            counting.note("c10d_functional.all_reduce")
         if self.comm is None:
             return x
         dtype, x = x.dtype, np.ascontiguousarray(collective.widen(x)).reshape(x.shape)
@@ -144,6 +146,8 @@ class Ranks:
 
     def gather(self, x: np.ndarray) -> np.ndarray:
         """The parts of all, (*S) -> (size, *S)."""
+        if counting.modes:
+            counting.note("c10d_functional.all_gather_into_tensor")
         if self.comm is None:
             return x.reshape(1, *x.shape)
         out = np.empty((self.size, *x.shape), x.dtype)
@@ -153,6 +157,8 @@ class Ranks:
 
     def reduce_scatter(self, x: np.ndarray) -> np.ndarray:
         """The own row of the sum, (size, *S) -> (*S)."""
+        if counting.modes:
+            counting.note("c10d_functional.reduce_scatter_tensor")
         _check_rows("psum_scatter", x, self.size)
         if self.comm is None:
             return x[0]
@@ -166,6 +172,8 @@ class Ranks:
 
     def exchange(self, x: np.ndarray) -> np.ndarray:
         """Row j to rank j, (size, *S) -> (size, *S)."""
+        if counting.modes:
+            counting.note("c10d_functional.all_to_all_single")
         _check_rows("all_to_all", x, self.size)
         if self.comm is None:
             return x
@@ -177,6 +185,8 @@ class Ranks:
 
     def broadcast(self, x: np.ndarray, source: int) -> np.ndarray:
         """What one of them holds."""
+        if counting.modes:
+            counting.note("c10d_functional.broadcast")
         if self.comm is None:
             return x
         out = np.array(x, order="C")
@@ -185,6 +195,8 @@ class Ranks:
 
     def permute(self, x: np.ndarray, sources: Sequence[int]) -> np.ndarray:
         """What ``sources[index]`` holds, zeros where that is -1."""
+        if counting.modes:
+            counting.note("c10d_functional.permute_tensor")
         source = sources[self.index]
         own = source == self.index
         out = np.array(x) if own else np.zeros(x.shape, x.dtype)

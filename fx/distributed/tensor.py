@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
+from types import MethodType
 from typing import Any
 
 import fx.prims.placing as prims
 from fx import tree
 from fx.config import modes
+from fx.distributed.errors import NotOnMesh
 from fx.distributed.mesh import Mesh
 from fx.distributed.placed import DEVICE, Placed
 from fx.distributed.placements import (
@@ -58,7 +60,7 @@ def _where(what: str, x: Any) -> tuple[Mesh, Placements]:
                 f"{what}: lanes of vmap are cut or have no mesh, so that one lane has no parts; "
                 f"write it outside of vmap"
             )
-        raise DistError(
+        raise NotOnMesh(
             f"{what}: the tensor lies on no mesh; write distribute_tensor(x, mesh, placements)"
         )
     return found  # type: ignore[no-any-return]
@@ -77,6 +79,20 @@ def _replicated(mesh: Mesh) -> Placements:
 
 
 # the face ---------------------------------------------------------------------------------------
+
+
+class _OnMesh:
+    """A method of tensors that lie on a mesh: the others have no such attribute."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function, self.__doc__ = function, function.__doc__
+
+    def __get__(self, x: Tensor | None, cls: type) -> Any:
+        if x is None:
+            return self.function
+        if x.device.name != DEVICE:
+            _where(self.function.__name__[1:], x)
+        return MethodType(self.function, x)
 
 
 class _Kind(type):
@@ -211,9 +227,9 @@ def _device_mesh(self: Tensor) -> Mesh:
 
 
 for _name, _method in {
-    "to_local": _to_local,
-    "full_tensor": _full_tensor,
-    "redistribute": _redistribute,
+    "to_local": _OnMesh(_to_local),
+    "full_tensor": _OnMesh(_full_tensor),
+    "redistribute": _OnMesh(_redistribute),
     "placements": property(_placements, doc=_placements.__doc__),
     "device_mesh": property(_device_mesh, doc=_device_mesh.__doc__),
 }.items():

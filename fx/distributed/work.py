@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from datetime import timedelta
 from typing import Any
 
-from fx.distributed import mpi, recorder
+from fx.distributed import counting, mpi, recorder
 from fx.distributed.errors import DistBackendError, DistError
 from fx.frames import user_line
 from fx.tensor import Tensor
@@ -37,6 +37,8 @@ class Work:
     def begin(self) -> Work:
         """Ask for what the first step needs."""
         self._token = recorder.begin(self._what, self._size, self._group.group_name)
+        if counting.modes:
+            counting.note_of_group(self._what)
         self._group.pending.add(self)  # MPI holds no reference to the memory that it works on
         self._test()
         return self

@@ -150,6 +150,7 @@ _ROOMS = frozenset(
         "mps",
         "multiprocessing",
         "onnx",
+        "ops",
         "optim",
         "profiler",
         "random",

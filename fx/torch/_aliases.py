@@ -27,7 +27,10 @@ ALIASES = {
     "fx.torch.autograd.function": "fx.autograd.function",
     "fx.torch.autograd.gradcheck": "fx.autograd.gradcheck",
     "fx.torch.nn.parallel.distributed": "fx.nn.parallel",
-    "fx.torch.nn.parallel.scatter_gather": "fx.nn.parallel",
+    "fx.torch.nn.parallel.data_parallel": "fx.nn.replicas",
+    "fx.torch.nn.parallel.parallel_apply": "fx.nn.replicas",
+    "fx.torch.nn.parallel.replicate": "fx.nn.replicas",
+    "fx.torch.nn.parallel.scatter_gather": "fx.nn.replicas",
 }
 _DISTRIBUTED = {  # files of PyTorch whose names are in one of fx
     "": "_tensor=tensor distributed_c10d= constants= run=fx.run launch=fx.run",
@@ -97,6 +100,10 @@ class Aliases(MetaPathFinder, Loader):
         """The module itself; its own spec is kept for ``exec_module`` to give back."""
         module = import_module(original(spec.name) or "")
         spec.loader_state = module.__spec__
+        for alias, real in ALIASES.items():  # an import below would put a module over a function
+            home, _, last = alias.rpartition(".")
+            if home == spec.name and callable(getattr(module, last, None)):
+                sys.modules.setdefault(alias, import_module(real))
         return module
 
     def exec_module(self, module: ModuleType) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -34,7 +34,8 @@ class DistributedDataParallel(Module):
         module: the model; ``state_dict`` has ``module.`` in front of its names.
         process_group: the ranks; None: all.
         broadcast_buffers: before each forward pass that follows one whose gradients are averaged,
-            take the buffers of rank 0. Also called ``forward_sync_buffers``.
+            take the buffers of rank 0. False: each rank keeps its own, from the beginning on.
+        forward_sync_buffers: the same, but all begin with rank 0's buffers even where it is False.
         init_sync: begin with what rank 0 has, and see that the models are alike.
         bucket_cap_mb: how many MB of gradients are averaged together.
         find_unused_parameters: look which parameters have no part in a forward pass.
@@ -126,9 +127,12 @@ class DistributedDataParallel(Module):
         sync = broadcast_buffers if forward_sync_buffers is None else forward_sync_buffers
         self.broadcast_buffers = True if sync is None else bool(sync)
         self._ignored = left_out
+        # rank-local buffers: only the deprecated name keeps them from the beginning on
+        own_buffers = forward_sync_buffers is None and not self.broadcast_buffers
         if init_sync:
             same_models(self.process_group, named)
-            take(self.process_group, [p for _, p in named] + self._synced(), 0)
+            buffers = [] if own_buffers else self._synced()
+            take(self.process_group, [p for _, p in named] + buffers, 0)
         self._bucket_bytes = int((_BUCKET if bucket_cap_mb is None else bucket_cap_mb) * 2**20)
         self._reducer = self._reduces()
         self._joining: Joining | None = None
@@ -212,6 +216,13 @@ class DistributedDataParallel(Module):
             raise DistError(f"micro_batches: write {NAME}(module, virtual_ranks=...)")
         return virtual.turns(batch[0] if len(batch) == 1 else batch)
 
+    @staticmethod
+    def _set_params_and_buffers_to_ignore_for_model(
+        module: Module, params_and_buffers_to_ignore: Iterable[str]
+    ) -> None:
+        """Leave parameters and buffers, by name, to each rank; before the module is wrapped."""
+        module._ddp_params_and_buffers_to_ignore = list(params_and_buffers_to_ignore)  # type: ignore[attr-defined]
+
     def register_comm_hook(self, state: Any, hook: Callable[[Any, Any], Any]) -> None:
         """Let a function send the gradients, once a bucket: ``hook(state, bucket)``, once.
 
@@ -266,7 +277,7 @@ class DistributedDataParallel(Module):
             virtual.end(self._synced())
         reducer.armed = syncs
         if syncs:
-            reducer.prepare(out if reducer.looks else None, self.static_graph)
+            out = reducer.prepare(out, self.static_graph)
         if stage is None:
             self.require_forward_param_sync = syncs
         else:

@@ -17,6 +17,7 @@ from fx.distributed.filling import array_of
 from fx.distributed.reductions import ReduceOp
 from fx.distributed.work import Future, Work
 from fx.nn.data_parallel.buckets import GradBucket
+from fx.nn.data_parallel.results import watched
 from fx.nn.data_parallel.values import NAME, now
 from fx.nn.data_parallel.virtual import VirtualRanks
 from fx.tape import Select
@@ -67,17 +68,27 @@ class Reducer:
             )
         )
 
-    def prepare(self, out: Any, static: bool) -> None:
-        """Await the gradients of a pass, whose result tells which (None: all)."""
-        if static and self._static is not None:
-            self._unused = self._static
-        else:
-            self._unused = set() if out is None else self._without_part(out)
-            if static:
-                self._static = self._unused
-        self._waiting = set(range(len(self.params))) - self._unused
+    def prepare(self, out: Any, static: bool) -> Any:
+        """Await the gradients of a pass; the result, which may tell later what has a part in it."""
         self._works, self._started = [], False
         self._staged = modes.stage is not None
+        first = self.looks and self._static is None
+        self._expect(self._without_part(out) if first else self._static or set())
+        if not first:
+            return out
+
+        def begun(used: list[Tensor]) -> None:
+            unused = self._without_part(used)
+            if static:
+                self._static = unused
+            if self.armed:
+                self._expect(unused)
+
+        return watched(out, begun)
+
+    def _expect(self, unused: set[int]) -> None:
+        self._unused = unused
+        self._waiting = set(range(len(self.params))) - unused
 
     def check_staged(self) -> str:
         """Why the averages of a staged function cannot be nodes of it; nothing where they can."""

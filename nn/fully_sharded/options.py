@@ -52,26 +52,57 @@ class CPUOffload:
 
 
 @dataclass
-class FullStateDictConfig:
-    """Whole tensors: in rank 0 alone with ``rank0_only``."""
+class StateDictConfig:
+    """How a state dict is made: a subclass says of what."""
 
     offload_to_cpu: bool = False
+
+
+@dataclass
+class FullStateDictConfig(StateDictConfig):
+    """Whole tensors: in rank 0 alone with ``rank0_only``."""
+
     rank0_only: bool = False
 
 
 @dataclass
-class ShardedStateDictConfig:
+class LocalStateDictConfig(StateDictConfig):
+    """Flat parameters, which are not there: ``StateDictType.LOCAL_STATE_DICT`` is refused."""
+
+
+@dataclass
+class ShardedStateDictConfig(StateDictConfig):
     """Parts."""
+
+    _use_dtensor: bool = False
+
+
+@dataclass
+class OptimStateDictConfig:
+    """How the state dict of an optimizer is made: a subclass says of what."""
+
+    offload_to_cpu: bool = True
+
+
+@dataclass
+class FullOptimStateDictConfig(OptimStateDictConfig):
+    """Whole slots: in rank 0 alone with ``rank0_only``."""
+
+    rank0_only: bool = False
+
+
+@dataclass
+class LocalOptimStateDictConfig(OptimStateDictConfig):
+    """As ``LocalStateDictConfig``, of an optimizer's slots."""
 
     offload_to_cpu: bool = False
 
 
-class FullOptimStateDictConfig(FullStateDictConfig):
-    """As ``FullStateDictConfig``, of an optimizer's slots."""
+@dataclass
+class ShardedOptimStateDictConfig(OptimStateDictConfig):
+    """Parts of slots."""
 
-
-class ShardedOptimStateDictConfig(ShardedStateDictConfig):
-    """As ``ShardedStateDictConfig``, of an optimizer's slots."""
+    _use_dtensor: bool = False
 
 
 class StateDictSettings(NamedTuple):

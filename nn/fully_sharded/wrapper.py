@@ -27,7 +27,7 @@ from fx.nn.fully_sharded.options import (
     PARTS,
     WHOLE,
     BackwardPrefetch,
-    FullStateDictConfig,
+    FullOptimStateDictConfig,
     MixedPrecision,
     ShardingStrategy,
     StateDictSettings,
@@ -174,7 +174,7 @@ class FullyShardedDataParallel(FSDPModule):
         if optim_state_dict is not None:
             raise ArgumentError("optim_state_dict: leave it out; the optimizer's own is taken")
         config = FullyShardedDataParallel.get_state_dict_type(model).optim_state_dict_config
-        whole = isinstance(config, FullStateDictConfig)
+        whole = isinstance(config, FullOptimStateDictConfig)
         options = state.StateDictOptions(
             full_state_dict=whole, cpu_offload=whole and config.rank0_only
         )

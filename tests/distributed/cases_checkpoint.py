@@ -258,5 +258,27 @@ def case_what_does_not_fit_is_named():
     refused(ValueError, "two entries of the state are called 'a.b'",
            lambda: checkpoint.save({"a": {"b": 1}, "a.b": 2}, checkpoint_id=path))  # fmt: skip
     refused(ValueError, "give the folder", lambda: checkpoint.save({}))
-    refused(ValueError, "leave out planner",
+    refused(ValueError, "leave out ",
            lambda: checkpoint.save({}, checkpoint_id=path, planner=1))  # fmt: skip
+
+
+def case_planners():
+    path = folder()
+    net = fx.nn.Sequential(fx.nn.Linear(3, 2))
+    other = fx.nn.Sequential(fx.nn.Linear(3, 2), fx.nn.Linear(2, 2))
+    planner = checkpoint.DefaultSavePlanner(dedup_save_to_lowest_rank=True)
+    checkpoint.save({"net": net, "epoch": 4}, checkpoint_id=path, planner=planner)
+    kept = other[1].weight.tolist()
+    state = {"net": other, "epoch": 0, "best": {"loss": 1.5}, "x": fx.ones(2)}
+    state["more"] = fx.nn.Linear(1, 1)
+    refused(ValueError, "holds no best.loss", lambda: checkpoint.load(state, checkpoint_id=path))
+    partial = checkpoint.DefaultLoadPlanner(allow_partial_load=True)
+    checkpoint.load(state, checkpoint_id=path, planner=partial)
+    assert other[0].weight.tolist() == net[0].weight.tolist() and other[1].weight.tolist() == kept
+    assert (state["epoch"], state["best"]) == (4, {"loss": 1.5}) and state["x"].tolist() == [1, 1]
+
+    class Own(checkpoint.DefaultLoadPlanner):
+        """One whose methods would not be called."""
+
+    refused(ValueError, "calls no method of Own",
+           lambda: checkpoint.load(state, checkpoint_id=path, planner=Own()))  # fmt: skip

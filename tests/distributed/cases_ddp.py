@@ -292,3 +292,52 @@ def case_what_passes_add_up_is_averaged_where_one_of_them_has_no_part():
     ours.zero_grad()
     ours(batch(rank), [0]).backward()
     assert ours.module.layers[3].weight.grad is None
+
+
+class Heads(nn.Module):
+    """Two results, of which a loss may leave one out."""
+
+    def __init__(self):
+        super().__init__()
+        fx.manual_seed(0)
+        self.a, self.b = nn.Linear(3, 2), nn.Linear(3, 2)
+
+    def forward(self, x):
+        return {"b": self.b(x), "a": [self.a(x), 3]}
+
+
+def case_a_loss_may_leave_results_out():
+    for options in ({"find_unused_parameters": True}, {"static_graph": True}):
+        wrapped = DistributedDataParallel(Heads(), **options)
+        for step in range(2):
+            wrapped.zero_grad()
+            out = wrapped(batch(rank + step))
+            assert list(out) == ["b", "a"] and out["a"][1] == 3
+            (out["a"][0] ** 2).sum().backward()
+            whole = Heads()
+            for r in range(size):
+                (whole(batch(r + step))["a"][0] ** 2).sum().backward()
+            assert near(gradients(wrapped.module.a), [g / size for g in gradients(whole.a)])
+            assert wrapped.module.b.weight.grad is None
+    wrapped = DistributedDataParallel(Heads(), find_unused_parameters=True)
+    out = wrapped(batch(rank))
+    (out["a"][0] if rank else out["b"]).sum().backward()  # other results in other ranks
+    for layer, ranks in ((wrapped.module.a, range(1, size)), (wrapped.module.b, [0])):
+        want = sum(batch(r).sum(0).numpy() for r in ranks) / size
+        assert near(gradients(layer)[:1], [np.stack([want, want])])
+    out = wrapped(batch(rank))
+    out["a"][0].sum().backward(retain_graph=True)
+    refused("a second backward pass", lambda: out["b"].sum().backward(retain_graph=True))
+
+
+def case_buffers_that_each_rank_keeps():
+    for own, options in (
+        (True, {"broadcast_buffers": False}),
+        (False, {"forward_sync_buffers": False}),
+        (False, {}),
+    ):
+        module = nn.Sequential(nn.Linear(3, 2))
+        module.register_buffer("place", fx.full((1,), float(rank)))
+        wrapped = DistributedDataParallel(module, **options)
+        wrapped(batch(rank)).sum().backward()
+        assert wrapped.module.place.item() == (rank if own else 0)

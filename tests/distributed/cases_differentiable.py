@@ -107,3 +107,38 @@ def case_a_module_that_writes_sees_the_tensors_of_all():
     (space["pulled"](x, size, last) * (rank + 1)).sum().backward()
     squares = sum((r + 1) ** 2 for r in range(size))
     assert x.grad.tolist() == [squares * (1 + (rank == last))] * 2
+
+
+WRITES_UNDER_JIT = """
+import fx.torch as torch
+import fx.torch.distributed._functional_collectives as funcol
+import fx.torch.distributed.nn as through
+
+calls = {
+    "all_reduce": lambda x: through.all_reduce(x),
+    "all_gather": lambda x: torch.cat(through.all_gather(x)),
+    "broadcast": lambda x: through.broadcast(x, 1),
+    "reduce": lambda x: through.reduce(x, 1),
+    "gather": lambda x: torch.cat(through.gather(x, 1)),
+    "scatter": lambda x: through.scatter([x * (i + 1) for i in range(size)], 1),
+    "reduce_scatter": lambda x: through.reduce_scatter(x, [x * (i + 1) for i in range(size)]),
+    "mean": lambda x: funcol.all_reduce(x, "avg", range(size)),
+    "axis": lambda x: funcol.reduce_scatter_tensor(x, "sum", 1, range(size)),
+}
+
+def pulled(f, x):
+    x = x.detach().requires_grad_()
+    y = f(x)
+    (y * y * (rank + 1)).sum().backward()
+    return y, x.grad
+"""
+
+
+def case_gradients_in_a_compiled_module_that_writes():
+    space = {"__name__": "writes_under_jit", "size": size, "rank": rank}
+    exec(WRITES_UNDER_JIT, space)
+    x = fx.random.normal(fx.random.key(rank), (2, size))
+    pulled = space["pulled"]
+    for name, f in space["calls"].items():
+        for a, b in zip(pulled(f, x), fx.jit(lambda x, f=f: pulled(f, x))(x), strict=True):
+            assert (a - b).abs().max() <= 1e-6, name

@@ -7,12 +7,15 @@ import os
 import re
 import signal
 import socket
+import subprocess
+import sys
 import time
 from contextlib import closing, suppress
 
 import pytest
 
 from fx.distributed.launch.point import Point, proof
+from tests.distributed.ranks import MPIEXEC, ROOT
 
 
 @pytest.fixture
@@ -51,6 +54,28 @@ def test_two_hosts_are_one_world(launcher, tmp_path, port):
     ]  # fmt: skip
     assert len({line[6] for line in lines}) == 1
     assert first.out.count("sum 6\n") == 2 and second.out.count("sum 6\n") == 1
+
+
+def test_hydra_starts_launchers(tmp_path, port):
+    """MPICH's ``mpiexec``, which knows Slurm and the like; their ranks have another MPI server."""
+    pytest.importorskip("mpi4py")
+    (tmp_path / "train.py").write_text(
+        "import os\nfrom fx.distributed import mpi\nworld = mpi.start().COMM_WORLD\n"
+        "print(os.environ['GROUP_RANK'], world.size, world.allreduce(world.rank), flush=True)\n"
+        "assert 'PMI_FD' not in os.environ\n"
+    )
+    flags = f"--nnodes 2 --node-rank $PMI_RANK --master-addr 127.0.0.1 --master-port {port}"
+    line = f"exec {sys.executable} -m fx.run {flags} --nproc-per-node $((PMI_RANK + 1)) train.py"
+    found = subprocess.run(
+        [str(MPIEXEC), "-n", "2", "sh", "-c", line],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert found.returncode == 0, found.stderr
+    assert sorted(found.stdout.splitlines()) == ["0 3 3", "1 3 3", "1 3 3"]
 
 
 def test_a_death_on_one_host_starts_all_again(launcher, tmp_path, port):

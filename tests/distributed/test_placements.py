@@ -113,6 +113,17 @@ def test_the_face_has_the_names_of_torch():
         assert (p.is_shard(), p.is_partial()) == (q.is_shard(), q.is_partial())
 
 
+def test_scripts_ask_which_tensors_have_parts(mesh):
+    """``hasattr(p, "full_tensor")``, as scripts do that train with one process or many."""
+    names = ("full_tensor", "to_local", "redistribute", "placements", "device_mesh")
+    whole = fx.ones((4, 2))
+    cut = dist.distribute_tensor(whole, mesh, [Shard(0)])
+    for x, has in ((whole, False), (fx.nn.Parameter(whole), False), (cut, True)):
+        assert [hasattr(x, name) for name in names] == [has] * 5
+        full = fx.jit(lambda x: x.full_tensor() if hasattr(x, "full_tensor") else x * 1)(x)
+        assert full.device.name == "cpu" and full.shape == (4, 2)
+
+
 def test_new_tensors(mesh):
     import fx.torch.distributed.tensor as tensor
 

@@ -112,6 +112,16 @@ def test_recipes_are_torchs(tmp_path):
         assert not wrong, [(k, theirs[rank][k], ours[rank].get(k)) for k in wrong]
 
 
+@pytest.mark.peers
+def test_functional_collectives_are_torchs(tmp_path):
+    """By groups, meshes and axes of them, and what flows back."""
+    theirs, ours = seen_by_both("functional.py", tmp_path)
+    for rank in range(2):
+        assert len(theirs[rank]) == 8
+        wrong = [k for k in theirs[rank] if not near(theirs[rank][k], ours[rank].get(k))]
+        assert not wrong, [(k, theirs[rank][k], ours[rank].get(k)) for k in wrong]
+
+
 RANK = """
 import sys
 from datetime import timedelta

@@ -1,6 +1,7 @@
 """The face as a whole: one module under two names, coverage, errors that say what to write."""
 
 import inspect
+import json
 import pickle
 import re
 import subprocess
@@ -363,17 +364,24 @@ def test_distributed_rooms_have_the_names_that_scripts_import():
     for room, names in {
         "_composable": "checkpoint fully_shard",
         "_composable.fsdp": "fully_shard MixedPrecisionPolicy",
+        "_functional_collectives": """
+            all_gather_tensor all_reduce all_to_all_single broadcast reduce_scatter_tensor
+            wait_tensor""",
         "_tensor": "DTensor Shard Replicate distribute_tensor",
         "algorithms._checkpoint.checkpoint_wrapper": """
             apply_activation_checkpointing checkpoint_wrapper CheckpointImpl""",
+        "checkpoint": "load_state_dict save_state_dict",
+        "checkpoint.default_planner": "DefaultLoadPlanner DefaultSavePlanner",
         "checkpoint.filesystem": "FileSystemReader FileSystemWriter",
         "checkpoint.state_dict_saver": "save async_save",
         "distributed_c10d": "_get_default_group _get_default_store ReduceOp ProcessGroup",
-        "elastic.multiprocessing.errors": "record",
+        "elastic.multiprocessing.errors": """
+            ChildFailedError ErrorHandler ProcessFailure get_error_handler record""",
         "fsdp": """
             BackwardPrefetch CPUOffload CPUOffloadPolicy FullOptimStateDictConfig
-            FullStateDictConfig FullyShardedDataParallel MixedPrecision MixedPrecisionPolicy
-            ShardedStateDictConfig ShardingStrategy StateDictType fully_shard""",
+            FullStateDictConfig FullyShardedDataParallel LocalOptimStateDictConfig
+            LocalStateDictConfig MixedPrecision MixedPrecisionPolicy OptimStateDictConfig
+            ShardedStateDictConfig ShardingStrategy StateDictConfig StateDictType fully_shard""",
         "fsdp.fully_sharded_data_parallel": "FullyShardedDataParallel CPUOffload BackwardPrefetch",
         "fsdp.sharded_grad_scaler": "ShardedGradScaler",
         "fsdp.wrap": """
@@ -382,6 +390,7 @@ def test_distributed_rooms_have_the_names_that_scripts_import():
         "nn.functional": "all_gather all_reduce all_to_all_single broadcast reduce_scatter",
         "rpc.functions": "async_execution",
         "run": "main",
+        "tensor.debug": "CommDebugMode",
         "tensor.device_mesh": "init_device_mesh",
         "tensor.parallel.style": "ColwiseParallel",
         "utils": "_sync_module_states",
@@ -389,8 +398,8 @@ def test_distributed_rooms_have_the_names_that_scripts_import():
         module = import_module(f"fx.torch.distributed.{room}")
         assert not [name for name in names.split() if not hasattr(module, name)], room
     assert fx.torch.futures.Future is import_module("fx.torch.distributed.rpc").Future
-    with pytest.raises(AttributeError, match="no parameter is flat"):
-        fx.torch.distributed.fsdp.LocalStateDictConfig
+    with pytest.raises(AttributeError, match="leave out planner"):
+        fx.torch.distributed.checkpoint.SavePlanner
 
 
 def test_record_tells_the_error_handler():
@@ -416,6 +425,51 @@ def test_record_tells_the_error_handler():
     with pytest.raises(ValueError, match="three"):
         record(failing, Handler())()
     assert told == ["begin", "three"]
+
+
+def test_an_error_file_has_what_torch_writes_there(tmp_path, monkeypatch):
+    from torch.distributed.elastic.multiprocessing import errors as theirs
+
+    from fx.torch.distributed.elastic.multiprocessing import errors
+
+    def failing():
+        raise ValueError("three")
+
+    path = tmp_path / "error.json"
+    monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", str(path))
+    for library, other in ((errors, theirs), (theirs, errors)):
+        with pytest.raises(ValueError, match="three"):
+            library.record(failing)()
+        first = other.ProcessFailure(1, 42, 1, str(path))
+        assert first.message["message"] == "ValueError: three"
+        assert 'raise ValueError("three")' in first.message["extraInfo"]["py_callstack"]
+        path.unlink()
+    texts = []
+    for library in (errors, theirs):
+        failures = {r: library.ProcessFailure(r, 40 + r, c, "") for r, c in ((0, -9), (1, 2))}
+        failures[0].timestamp, failures[1].timestamp = 200, 100
+        error = library.ChildFailedError("train.py", failures)
+        rank, failure = error.get_first_failure()
+        assert (rank, failure.exitcode, failures[0].signal_name()) == (1, 2, "SIGKILL")
+        texts.append([x.split() for x in str(error).split("\n") if "traceback" not in x])
+    assert texts[0] == texts[1]
+
+    @errors.record
+    def ends():
+        raise SystemExit(0)
+
+    assert ends() is None
+
+    @errors.record
+    def of_a_child():
+        (tmp_path / "child.json").write_text(json.dumps({"message": {
+            "message": "E", "extraInfo": {"py_callstack": "E", "timestamp": "7"}}}))  # fmt: skip
+        failure = errors.ProcessFailure(0, 1, 3, str(tmp_path / "child.json"))
+        raise errors.ChildFailedError("train.py", {0: failure})
+
+    with pytest.raises(errors.ChildFailedError, match="FAILED"):
+        of_a_child()
+    assert json.loads(path.read_text())["message"]["errorCode"] == 3
 
 
 def test_modules_wrap_where_a_block_says_so():

@@ -11,6 +11,8 @@ from fx.distributed.checkpoint.loading import RandomState as RandomState
 from fx.distributed.checkpoint.loading import load as load
 from fx.distributed.checkpoint.loading import whole_state as whole_state
 from fx.distributed.checkpoint.manifest import Manifest as Manifest
+from fx.distributed.checkpoint.planners import DefaultLoadPlanner as DefaultLoadPlanner
+from fx.distributed.checkpoint.planners import DefaultSavePlanner as DefaultSavePlanner
 from fx.distributed.checkpoint.saving import FileSystemWriter as FileSystemWriter
 from fx.distributed.checkpoint.saving import async_save as async_save
 from fx.distributed.checkpoint.saving import save as save

@@ -16,6 +16,7 @@ from fx.distributed.checkpoint.entries import (
     value_of,
 )
 from fx.distributed.checkpoint.manifest import Entry, Manifest, Shards, Variant
+from fx.distributed.checkpoint.planners import DefaultLoadPlanner, checked
 from fx.distributed.checkpoint.saving import folder_of, group_of
 from fx.distributed.filling import Place, fits
 from fx.errors import ShapeError, StagingError, StateError
@@ -96,7 +97,8 @@ def load(
             tensors that can be filled are, and entries of dicts and lists are replaced.
         checkpoint_id: the folder.
         storage_reader: the folder, instead.
-        planner: None.
+        planner: ``DefaultLoadPlanner(allow_partial_load=True)`` leaves what the folder lacks as it
+            is.
         process_group: the ranks, of which this one takes what was kept for its number.
         no_dist: take what rank 0 had.
 
@@ -109,9 +111,10 @@ def load(
     """
     if modes.stage is not None:
         raise StagingError("load: call it outside the jitted function")
-    folder = folder_of("load", checkpoint_id, storage_reader, planner)
+    partial = checked("load", planner, DefaultLoadPlanner).allow_partial_load
+    folder = folder_of("load", checkpoint_id, storage_reader)
     group = None if no_dist else group_of(process_group)
-    found = _Found(folder, 0 if group is None else group.rank())
+    found = _Found(folder, 0 if group is None else group.rank(), partial)
     changes = found.into(state_dict, (), lambda value: None)
     _apply(changes)
 
@@ -148,8 +151,9 @@ def _apply(changes: list[Callable[[], None]]) -> None:
 class _Found:
     """What a folder has for a rank."""
 
-    def __init__(self, folder: Path, rank: int) -> None:
+    def __init__(self, folder: Path, rank: int, partial: bool = False) -> None:
         self.folder, self.rank = folder, rank
+        self.partial = partial  # whether what it lacks stays as it is
         self.manifest = Manifest.read(folder)
         self.entries = {entry.name: entry for entry in self.manifest.entries}
         self.shards = Shards(folder, self.manifest)
@@ -164,6 +168,8 @@ class _Found:
         """
         if isinstance(part, Generator | Cell) or hasattr(part, "load_state_dict"):
             state, name = self._state(part, path), name_of(path)
+            if state is None:
+                return []
             return [lambda: restore(name, part, state)]
         if isinstance(part, Mapping) and part:
             return self._inner(part, part.items(), path)
@@ -174,6 +180,8 @@ class _Found:
             held = list(part)
             items = [((i, "tuple"), x) for i, x in enumerate(part)]
             return [*self._inner(held, items, path), lambda: put(tuple(held))]
+        if self.partial and name_of(path) not in self.entries:
+            return []
         entry = self._entry(path)
         if isinstance(part, Tensor) and not isinstance(part, Shard):
             placed = placements_of(part)
@@ -201,7 +209,7 @@ class _Found:
         return lambda: put(Place(x, "load").filled(array))
 
     def _state(self, part: Any, path: tuple[Any, ...]) -> Any:
-        """All that a part had, with this rank's slices."""
+        """All that a part had, with this rank's slices; None if nothing, and that is allowed."""
         here = leaves_of({"": part})
         slices = {leaf.name[1:]: leaf for leaf in here if leaf.offsets is not None}
         depth = len(path)
@@ -217,7 +225,15 @@ class _Found:
                     mine = Shard(new_tensor(own.value), own.global_shape, own.offsets)
                 values.append((entry.path[depth:], self._value(entry, mine)))
         if not values:
+            if self.partial:
+                return None
             raise self._missing(name_of(path))
+        if self.partial:
+            known = {inner for inner, _ in values}
+            for leaf in here:
+                inner = leaf.path[1:]
+                if not any(inner[:k] in known for k in range(len(inner) + 1)):
+                    values.append((inner, _own(leaf)))
         return tree_of(values)
 
     def _value(self, entry: Entry, shard: Shard | None) -> Any:
@@ -242,8 +258,7 @@ class _Found:
         found = self._value(entry, Shard(new_tensor(own.value), own.global_shape, own.offsets))
         if not isinstance(found, Shard):
             raise StateError(f"{entry.name} is a tensor here, and {found!r} in {self.folder}")
-        mesh, placements = own.place
-        return new_tensor(mesh.placed(found.local._a, own.global_shape, placements))
+        return _on_mesh(own, found.local._a)
 
     def _entry(self, path: tuple[Any, ...]) -> Entry:
         entry = self.entries.get(name_of(path))
@@ -264,3 +279,18 @@ class _Found:
             f"{entry.name} differs between ranks and was kept for ranks {kept}, none of which is "
             f"rank {self.rank}; leave it out of the state, or load on {self.manifest.world} ranks"
         )
+
+
+def _on_mesh(own: Leaf, array: Any) -> Tensor:
+    mesh, placements = own.place
+    return new_tensor(mesh.placed(array, own.global_shape, placements))
+
+
+def _own(leaf: Leaf) -> Any:
+    """What a part has itself, as a value of its state."""
+    if leaf.place is not None:
+        return _on_mesh(leaf, leaf.value)
+    if leaf.offsets is not None:
+        assert leaf.global_shape is not None
+        return Shard(new_tensor(leaf.value), leaf.global_shape, leaf.offsets)
+    return value_of(leaf.kind, leaf.value)

@@ -15,6 +15,7 @@ from fx.distributed import groups
 from fx.distributed.checkpoint.entries import Leaf, leaves_of
 from fx.distributed.checkpoint.manifest import FILE, NAME, Manifest, stored
 from fx.distributed.checkpoint.plan import Plan, claim_of
+from fx.distributed.checkpoint.planners import DefaultSavePlanner, checked
 from fx.distributed.errors import DistError
 from fx.distributed.messages import all_gather_object
 from fx.errors import ArgumentError, StagingError
@@ -75,7 +76,7 @@ def save(
             ``RandomState()``), Generators, tensors, Shards and plain data, in containers.
         checkpoint_id: the folder.
         storage_writer: the folder, with options, instead.
-        planner: None.
+        planner: a ``DefaultSavePlanner``, or None.
         process_group: the ranks; None: all, or this process alone where there is no group.
         no_dist: save what this process has alone.
         use_collectives: accepted; it changes nothing.
@@ -154,21 +155,20 @@ def group_of(process_group: Any) -> Any:
     return groups.world(process_group)
 
 
-def folder_of(what: str, checkpoint_id: Any, place: Any, planner: Any) -> Path:
+def folder_of(what: str, checkpoint_id: Any, place: Any) -> Path:
     """The folder that is meant.
 
     Raises:
-        ValueError: if none or two are given, or a planner is.
+        ValueError: if none or two are given.
     """
-    if planner is not None:
-        raise ArgumentError(f"{what}: fx plans itself; leave out planner")
     if (checkpoint_id is None) == (place is None):
         raise ArgumentError(f"{what}: give the folder: {what}(state, checkpoint_id=folder)")
     return Path(checkpoint_id) if place is None else place.path
 
 
 def _writer(checkpoint_id: Any, writer: Any, planner: Any) -> FileSystemWriter:
-    folder = folder_of("save", checkpoint_id, writer, planner)
+    checked("save", planner, DefaultSavePlanner)
+    folder = folder_of("save", checkpoint_id, writer)
     return FileSystemWriter(folder) if writer is None else writer
 
 

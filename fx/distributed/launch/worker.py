@@ -24,6 +24,7 @@ from typing import Any
 
 STACKS = signal.SIGRTMIN + 5  # at this signal a rank writes its stacks into FX_RUN_STACKS
 _DEATHSIG = 1  # PR_SET_PDEATHSIG
+_OTHER_SERVERS = ("PMI_", "PMI2_", "PMIX_", "HYDI_", "MPI_LOCAL")
 
 
 def die_with(parent: int, number: int = signal.SIGKILL) -> None:
@@ -47,6 +48,9 @@ def become_rank(parent: int, environment: dict[str, str], streams: dict[int, int
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for to, of in streams.items():
         os.dup2(of, to)
+    if "PMI_ID" in environment:  # else MPI would ask the server of who started the launcher
+        for name in [n for n in os.environ if n.startswith(_OTHER_SERVERS)]:
+            del os.environ[name]
     os.environ.update(environment)
 
 

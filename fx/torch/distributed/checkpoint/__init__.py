@@ -1,7 +1,100 @@
 """``torch.distributed.checkpoint``: folders that all ranks save into, and load from."""
 
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from fx.distributed.checkpoint import DefaultLoadPlanner as DefaultLoadPlanner
+from fx.distributed.checkpoint import DefaultSavePlanner as DefaultSavePlanner
 from fx.distributed.checkpoint import FileSystemReader as FileSystemReader
 from fx.distributed.checkpoint import FileSystemWriter as FileSystemWriter
 from fx.distributed.checkpoint import async_save as async_save
 from fx.distributed.checkpoint import load as load
 from fx.distributed.checkpoint import save as save
+from fx.errors import ArgumentError
+
+_PLANS = "fx plans itself; leave out planner, or write DefaultSavePlanner(), DefaultLoadPlanner()"
+_FOLDERS = "a checkpoint is a folder; write checkpoint_id=folder, or FileSystemReader(folder)"
+_RAISES = "load and save raise what went wrong: FileNotFoundError, ValueError, DistError"
+_HELD = "FileSystemReader(folder).read_metadata().entries has names, shapes and dtypes"
+_SAFE = "fx.io.save and fx.io.load have files of safetensors"
+_ABSENT = {
+    **dict.fromkeys(("SavePlanner", "LoadPlanner", "SavePlan", "LoadPlan"), _PLANS),
+    **dict.fromkeys(("ReadItem", "WriteItem"), _PLANS),
+    **dict.fromkeys(("StorageReader", "StorageWriter"), _FOLDERS),
+    **dict.fromkeys(("Metadata", "TensorStorageMetadata", "BytesStorageMetadata"), _HELD),
+    **dict.fromkeys(("HuggingFaceStorageReader", "HuggingFaceStorageWriter"), _SAFE),
+    **dict.fromkeys(("QuantizedHuggingFaceStorageReader",), _SAFE),
+    "CheckpointException": _RAISES,
+}
+
+
+def save_state_dict(
+    state_dict: Mapping[str, Any],
+    storage_writer: FileSystemWriter,
+    process_group: Any = None,
+    coordinator_rank: int = 0,
+    no_dist: bool = False,
+    planner: Any = None,
+) -> Any:
+    """``save`` by its older name and arguments; rank 0 writes the manifest.
+
+    Example:
+        >>> import fx, tempfile
+        >>> import fx.torch.distributed.checkpoint as dcp
+        >>> folder = tempfile.mkdtemp()
+        >>> manifest = dcp.save_state_dict({"x": 1}, dcp.FileSystemWriter(folder), no_dist=True)
+        >>> state = {"x": 0}
+        >>> dcp.load_state_dict(state, dcp.FileSystemReader(folder), no_dist=True)
+        >>> state
+        {'x': 1}
+    """
+    _older("save", coordinator_rank)
+    return save(
+        state_dict,
+        storage_writer=storage_writer,
+        planner=planner,
+        process_group=process_group,
+        no_dist=no_dist,
+    )
+
+
+def load_state_dict(
+    state_dict: dict[str, Any],
+    storage_reader: FileSystemReader,
+    process_group: Any = None,
+    coordinator_rank: int = 0,
+    no_dist: bool = False,
+    planner: Any = None,
+) -> None:
+    """``load`` by its older name and arguments, as ``save_state_dict`` shows."""
+    _older("load", coordinator_rank)
+    load(
+        state_dict,
+        storage_reader=storage_reader,
+        planner=planner,
+        process_group=process_group,
+        no_dist=no_dist,
+    )
+
+
+def _older(name: str, coordinator: int) -> None:
+    if coordinator:
+        raise ArgumentError(
+            f"{name}_state_dict: coordinator_rank={coordinator}: the first rank of a group writes "
+            f"the manifest; leave it out"
+        )
+    warnings.warn(
+        f"'{name}_state_dict' is deprecated and will be removed in future versions. Please use "
+        f"'{name}' instead.",
+        FutureWarning,
+        stacklevel=3,
+    )
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ABSENT:
+        raise AttributeError(f"fx has no torch.distributed.checkpoint.{name}: {_ABSENT[name]}")
+    raise AttributeError(f"module 'torch.distributed.checkpoint' has no attribute {name!r}")

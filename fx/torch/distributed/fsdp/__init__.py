@@ -11,10 +11,14 @@ from fx.nn.fully_sharded.options import BackwardPrefetch as BackwardPrefetch
 from fx.nn.fully_sharded.options import CPUOffload as CPUOffload
 from fx.nn.fully_sharded.options import FullOptimStateDictConfig as FullOptimStateDictConfig
 from fx.nn.fully_sharded.options import FullStateDictConfig as FullStateDictConfig
+from fx.nn.fully_sharded.options import LocalOptimStateDictConfig as LocalOptimStateDictConfig
+from fx.nn.fully_sharded.options import LocalStateDictConfig as LocalStateDictConfig
 from fx.nn.fully_sharded.options import MixedPrecision as MixedPrecision
+from fx.nn.fully_sharded.options import OptimStateDictConfig as OptimStateDictConfig
 from fx.nn.fully_sharded.options import ShardedOptimStateDictConfig as ShardedOptimStateDictConfig
 from fx.nn.fully_sharded.options import ShardedStateDictConfig as ShardedStateDictConfig
 from fx.nn.fully_sharded.options import ShardingStrategy as ShardingStrategy
+from fx.nn.fully_sharded.options import StateDictConfig as StateDictConfig
 from fx.nn.fully_sharded.options import StateDictSettings as StateDictSettings
 from fx.nn.fully_sharded.options import StateDictType as StateDictType
 from fx.nn.fully_sharded.wrapper import FullyShardedDataParallel as FullyShardedDataParallel
@@ -23,9 +27,4 @@ from fx.nn.fully_sharded.wrapper import FullyShardedDataParallel as FullySharded
 def __getattr__(name: str) -> object:
     if name in ("share_comm_ctx", "DataParallelMeshDims"):
         raise AttributeError(f"torch.distributed.fsdp.{name} is not there: parts lie on the CPU")
-    if name in ("LocalStateDictConfig", "LocalOptimStateDictConfig"):
-        raise AttributeError(
-            f"torch.distributed.fsdp.{name} is not there: no parameter is flat; write "
-            f"ShardedStateDictConfig"
-        )
     raise AttributeError(f"module 'torch.distributed.fsdp' has no attribute {name!r}")
