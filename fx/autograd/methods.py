@@ -153,14 +153,24 @@ _NOT_A_LEAF = (
 
 def _get_is_leaf(self: Tensor) -> bool:
     """Whether this tensor was not computed from one that requires grad."""
-    if self._node is None and isinstance(self, Tracer):
+    node = _innermost_node(self)
+    if node is None and isinstance(self, Tracer):
         _asked_of_history()
-    return type(self._node) is Leaf or not _get_requires_grad(self)
+    return node is None or type(node) is Leaf
+
+
+def _innermost_node(x: Any) -> Node | None:
+    """The place of a tensor at the newest level that records it."""
+    if x.level == CELL:
+        x = x.read() if x._node is None else x
+    while isinstance(x, Tracer) and x._node is None:
+        x = x.value
+    return x._node  # type: ignore[no-any-return]
 
 
 def _get_grad_fn(self: Tensor) -> Node | None:
     """The node that computed this tensor; None for a leaf."""
-    node = self._node
+    node = _innermost_node(self) if isinstance(self, Tracer) else self._node
     if type(node) is Select:
         return node.of
     if node is None and isinstance(self, Tracer):

@@ -11,6 +11,7 @@ down by itself to the smallest that still fails and printed as a test; the exit 
 | ``numbers`` | Python numbers as arguments | jit = eager: value, dtype or exception |
 | ``lengths`` | slices of lengths that are arguments | jit = eager, any order of lengths |
 | ``derivatives`` | compositions of grad, jvp, vjp, hessian, vmap, jit | differences; jit = eager |
+| ``histories`` | grad modes, questions, rules, derived inside of jit and outside | eager |
 | ``loops`` | ``fori_loop``, ``scan``, ``while_loop`` with derivatives | a Python loop |
 | ``pystate`` | globals, closures, attributes, containers, ``random``, changed meanwhile | eager |
 | ``interrupts`` | exceptions of signal handlers in training steps | the state before or after |

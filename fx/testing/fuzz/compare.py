@@ -347,6 +347,42 @@ def at_sizes(
         same(Outcome(fast, args, False), want, f"jit, size {n}")
 
 
+def derived(function: Callable[..., Any], way: str, w: Any) -> None:
+    """What a function of a tensor (3,) and a number gives in a way is what it gives compiled.
+
+    Args:
+        function: gives a number.
+        way: one of ``WAYS`` in ``histories.py``: the derivative is taken inside of ``jit``, or of
+            the jitted function, outside of it.
+        w: a parameter that it reads.
+    """
+    inside = way.endswith("inside") or way == "values"
+    taken = {
+        "values": lambda f: f,
+        "backward": lambda f: lambda x, n: _gathered(f, x, n, w),
+        "forward": lambda f: lambda x, n: list(fx.jvp(lambda x: f(x, n), (x,), (x + 1,))),
+        "both": lambda f: lambda x, n: fx.jacfwd(fx.grad(lambda x: f(x, n)))(x),
+    }.get(way.split()[0], lambda f: lambda x, n: fx.grad(lambda x: f(x, n))(x))
+    plain = taken(function)
+    fast = fx.jit(plain) if inside else taken(fx.jit(function))
+    for i, n in enumerate((2, 2, 2.5, 0.5, 2, 3)):
+        x = fx.tensor([0.25, 0.75, -1.125], dtype=fx.float64) * (1, -1, 0.5)[i % 3]
+        want = Outcome(plain, (x, n), True)
+        if want.error is None:  # the function's own values are on the way
+            want.scale = max(want.scale, Outcome(function, (x, n), True).scale)
+        same(Outcome(fast, (x, n), False), want, f"{way}, call {i}")
+
+
+def _gathered(f: Callable[..., Any], x: Tensor, n: Any, w: Any) -> list[Any]:
+    """The value, and what backward() leaves in x and in w."""
+    x, w.grad = x.detach().requires_grad_(), None
+    out = f(x, n)
+    if out.requires_grad:
+        out.backward()
+    grads = [fx.full((3,), 99.0) if t.grad is None else t.grad.clone() for t in (x, w)]
+    return [out.detach(), *grads]
+
+
 @contextmanager
 def unchanged_modes() -> Any:
     """See that grad mode, default dtype and device are the same afterwards."""

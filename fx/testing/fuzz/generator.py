@@ -16,6 +16,7 @@ GENERATORS = {
     "sizes": 3,
     "primitives": 4,
     "derivatives": 4,
+    "histories": 4,
     "loops": 4,
     "numbers": 4,
     "lengths": 3,
