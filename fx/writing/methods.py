@@ -316,7 +316,7 @@ def detach(self: Any) -> Any:
     out = new_tensor(array)
     if writing.started or held is not self:
         return link(self, out, stop_gradient, {}) if modes.views else out
-    out._view = CUT
+    out._noted = CUT
     base = array.base
     detached.add(id(array if base is None else base))
     return out
@@ -325,9 +325,8 @@ def detach(self: Any) -> Any:
 def _get_data(self: Any) -> Any:
     """The same elements, through which nothing is differentiated, and which steps change too."""
     out = detach(self)
-    record = getattr(out, "_view", None) or CUT
-    if record is not CUT:
-        record.kept = (getattr(self, "_view", None) or CUT).kept
+    if (getattr(out, "_noted", None) or CUT) is not CUT:
+        out._view.kept = (getattr(self, "_view", None) or CUT).kept
     return out
 
 

@@ -37,6 +37,7 @@ from fx.writing.layouts import layout, lies_as_told, steps_of, strides_of
 from fx.writing.noting import Selection, link, start
 from fx.writing.paths import selections
 from fx.writing.quick_views import quick_ways
+from fx.writing.records import CUT
 from fx.writing.viewing import watch
 
 VIEWS = frozenset(
@@ -73,8 +74,8 @@ def _rows(before: Callable[..., Any]) -> Callable[..., Any]:
 def contiguous(self: Any, memory_format: Any = None) -> Any:
     """The same values in the order of the axes; itself if they are."""
     if type(self) is Tensor:
-        array, record = self._a, getattr(self, "_view", None)
-        new = record is None or record.family is None  # nothing was noted
+        array, noted = self._a, getattr(self, "_noted", None)
+        new = noted is None or noted is CUT  # nothing was noted
         if new and type(array) is ndarray and array.flags.c_contiguous and array.size:
             return self
     if is_contiguous(self):
