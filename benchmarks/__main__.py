@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from benchmarks import (
+    called,
     cases_attention,
     cases_compile,
     cases_data,
@@ -80,6 +81,9 @@ def main() -> None:
         from benchmarks import sweep
 
         sweep.main(sys.argv[2:])
+        return
+    if sys.argv[1:2] == ["called"]:
+        called.main()
         return
     if sys.argv[1:2] == ["scripts"]:
         from benchmarks import scripts

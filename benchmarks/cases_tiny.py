@@ -2,8 +2,9 @@
 
 The work itself takes a fraction of a microsecond here; what is measured is what stands around it,
 by the time of the processor on one thread. These rows run only when they are named: ``python -m
-benchmarks tiny`` prints first the thirty operations that scripts call most, then others, each with
-the slowest by comparison first.
+benchmarks tiny`` prints first the thirty operations that scripts call most, each with its share of
+all calls (``benchmarks/called.py`` counts them), then others, the slowest by comparison first.
+Views come once more at the end, after a first write, when they are noted.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import called
 from benchmarks.harness import Case, Run
 from fx import limits
 
@@ -53,51 +55,20 @@ class Operands:
         self.chances = m.tensor((1 / (1 + Y**2)).tolist())  # (10, 10), in (0, 1]
 
 
-# The operations that scripts call most and their rows, by the number of calls in the sources of
-# tests/scripts and of public PyTorch programs; layers count as the functions they call.
-MOST_CALLED: dict[str, tuple[str, ...]] = {
-    "indexing": (
-        "x[i]", "x[i, j]", "x[2:5]", "x[:, 1:]", "x[mask]", "x[idx]", "x[idx, idx]",
-    ),
-    "multiplication": ("x * y",),
-    "addition": ("x + y", "x + 1.0"),
-    "subtraction": ("x - y",),
-    "division": ("x / y",),
-    "comparison": ("x > 0", "x == y"),
-    "item": ("item()",),
-    "view": ("view", "reshape"),
-    "linear": ("linear",),
-    "to": ("to(float64)", "to(float32)"),
-    "detach": ("detach",),
-    "unsqueeze": ("unsqueeze", "squeeze"),
-    "zeros": ("zeros", "zeros_like", "ones"),
-    "randn": ("randn",),
-    "sum": ("sum", "sum(dim)"),
-    "tensor": ("tensor",),
-    "clone": ("clone",),
-    "transpose": ("transpose", "permute"),
-    "randint": ("randint",),
-    "max": ("max(dim)", "argmax"),
-    "cat": ("cat",),
-    "relu": ("relu",),
-    "mean": ("mean",),
-    "cross_entropy": ("cross_entropy",),
-    "power": ("x ** 2",),
-    "sqrt": ("sqrt", "exp", "log"),
-    "matmul": ("matmul",),
-    "embedding": ("embedding",),
-    "arange": ("arange",),
-    "softmax": ("softmax",),
-}  # fmt: skip
+OFTEN: dict[str, float] = {  # the rows of what is called most, with its share
+    row: share for name, share in called.most() for row in called.ROWS.get(name, ())
+}
 DIFFERENTIABLE: dict[str, Callable[[Operands], Run]] = {
     "x[i]": lambda o: lambda: o.x[3],
     "x[i, j]": lambda o: lambda: o.x[3, 4],
     "x[2:5]": lambda o: lambda: o.x[2:5],
     "x[:, 1:]": lambda o: lambda: o.x[:, 1:],
+    "x[None]": lambda o: lambda: o.x[None],
     "x[mask]": lambda o: lambda: o.x[o.mask],
     "x[idx]": lambda o: lambda: o.x[o.rows],
     "x[idx, idx]": lambda o: lambda: o.x[o.rows, o.rows],
     "x * y": lambda o: lambda: o.x * o.y,
+    "x * 2.0": lambda o: lambda: o.x * 2.0,
     "x + y": lambda o: lambda: o.x + o.y,
     "x + 1.0": lambda o: lambda: o.x + 1.0,
     "x - y": lambda o: lambda: o.x - o.y,
@@ -116,6 +87,8 @@ DIFFERENTIABLE: dict[str, Callable[[Operands], Run]] = {
     "clone": lambda o: lambda: o.x.clone(),
     "transpose": lambda o: lambda: o.x.transpose(0, 1),
     "permute": lambda o: lambda: o.x.permute(1, 0),
+    "t": lambda o: lambda: o.x.t(),
+    "T": lambda o: lambda: o.x.T,
     "max(dim)": lambda o: lambda: o.x.max(dim=1),
     "cat": lambda o: lambda: o.m.cat([o.x, o.y], dim=1),
     "relu": lambda o: lambda: o.F.relu(o.x),
@@ -232,6 +205,7 @@ OTHERS: dict[str, Callable[[Operands], Run]] = {
     "empty": lambda o: lambda: o.m.empty(10, 10),
     "tolist": lambda o: lambda: o.x.tolist(),
     "contiguous": lambda o: lambda: o.x.contiguous(),
+    "from_numpy": lambda o: _from_numpy(o),
     "with no_grad": lambda o: lambda: _without(o),
     **{
         text: lambda o, text=text: _in_script(o, text)
@@ -243,6 +217,9 @@ OTHERS: dict[str, Callable[[Operands], Run]] = {
             "x.dtype",
             "x.device",
             "x.numel()",
+            "x.grad",
+            "x.data",
+            "x.numpy()",
             "p.detach()",
             "p.view(-1)",
             "p[3]",
@@ -251,6 +228,31 @@ OTHERS: dict[str, Callable[[Operands], Run]] = {
             "p.requires_grad",
         )
     },
+}
+# what begins to write, and the views of a tensor that was not written once something was
+AFTER: dict[str, Callable[[Operands], Run]] = {
+    text: lambda o, text=text: _in_script(o, text, write=True)
+    for text in ("x[3] = 1.0", "x[3, 4] = 1.0", "x[mask] = 0.0", "x[:, 3] = v")
+}
+_VIEWS = {
+    "x[i]": "x[3]",
+    "x[i, j]": "x[3, 4]",
+    "x[2:5]": "x[2:5]",
+    "x[:, 1:]": "x[:, 1:]",
+    "x[None]": "x[None]",
+    "view": "x.view(-1)",
+    "reshape": "x.reshape(5, 20)",
+    "flatten": "x.flatten()",
+    "transpose": "x.transpose(0, 1)",
+    "permute": "x.permute(1, 0)",
+    "t": "x.t()",
+    "T": "x.T",
+    "unsqueeze": "x.unsqueeze(0)",
+    "squeeze": "line.squeeze(0)",
+    "detach": "x.detach()",
+    "p.detach()": "p.detach()",
+    "x.data": "x.data",
+    "p.data": "p.data",
 }
 # the way back alone, over an operation that was recorded once
 BACK: dict[str, Callable[[Operands], Any]] = {
@@ -285,10 +287,23 @@ BACK: dict[str, Callable[[Operands], Any]] = {
 }
 
 
-def _in_script(o: Operands, text: str) -> Run:
-    """An expression of a module that has ``torch``, which sees PyTorch's sizes and dtypes."""
-    space = {"torch": o.m, "x": o.x, "p": o.parameter}
-    return eval(f"lambda: {text}", space)  # type: ignore[no-any-return]  # of the rows above
+def _in_script(o: Operands, text: str, write: bool = False) -> Run:
+    """A line of a module that has ``torch``, which sees PyTorch's sizes and dtypes, and may write.
+
+    Args:
+        write: whether something is written first: from then on views are noted.
+    """
+    space = {"torch": o.m, "x": o.x, "line": o.line, "p": o.parameter, "mask": o.mask}
+    space |= {"v": o.vector.detach(), "other": o.m.zeros(3)}
+    if write:
+        exec("other[0] = 1.0", space)
+    exec(f"def run():\n {text}", space)
+    return space["run"]  # type: ignore[no-any-return]
+
+
+def _from_numpy(o: Operands) -> Run:
+    array = Y.copy()
+    return lambda: o.m.from_numpy(array)
 
 
 def _without(o: Operands) -> None:
@@ -345,15 +360,15 @@ _SIGNS = {
 def _case(title: str, setup: Callable[[Operands], Run], recorded: bool, way: str = "") -> Case:
     name = "".join(c if c.isalnum() else _SIGNS.get(c, "_") for c in title).strip("_")
     way = way or ("recorded" if recorded else "")
-    often = any(title in rows for rows in MOST_CALLED.values())
+    share = OFTEN.get(title)
     return Case(
-        f"tiny_{name}{way and f'_{way}'}",
-        f"`{title}`{way and f', {way}'}",
+        f"tiny_{name}{way and '_'}{way.replace(' ', '_')}",
+        f"`{title}`{way and f', {way}'}{'' if share is None else f' ({share:.1%})'}",
         {
             "fx": lambda: _warm(setup(Operands(_fx(), recorded))),
             "torch": lambda: _warm(setup(Operands(_torch(), recorded))),
         },
-        table="often" if often else "tiny",
+        table="tiny" if share is None else "often",
     )
 
 
@@ -361,4 +376,10 @@ CASES = [
     *(_case(title, setup, False) for title, setup in {**DIFFERENTIABLE, **OTHERS}.items()),
     *(_case(title, setup, True) for title, setup in DIFFERENTIABLE.items()),
     *(_case(title, _back(build), True, "back") for title, build in BACK.items()),
+    *(_case(title, setup, False) for title, setup in AFTER.items()),
+    *(
+        _case(title, lambda o, text=text: _in_script(o, text, write=True), recorded, way)
+        for title, text in _VIEWS.items()
+        for recorded, way in ((False, "after a write"), (True, "recorded after a write"))
+    ),
 ]

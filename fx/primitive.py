@@ -21,7 +21,7 @@ from fx.levels import check_live
 from fx.slotted import slotted
 from fx.spec import TensorSpec
 from fx.tape import record
-from fx.tensor import Tensor, _new, new_tensor
+from fx.tensor import Tensor, _blank, new_tensor
 
 registry: dict[str, Primitive] = {}
 
@@ -192,9 +192,9 @@ class Primitive:
             if recorded and modes.record0 and self.differentiable:
                 return tape.record_multiple(self, args, params, out)
             return out
-        out = _new(Tensor)
+        out = _blank()
         out._a = array if type(array) is ndarray else _array(array)
-        out._node = None
+        out._node = out._noted = None
         if recorded and modes.record0 and self.differentiable:
             record(self, args, params, out)
         return out
@@ -324,9 +324,9 @@ def bind_two(primitive: Primitive, otherwise: Rule) -> Rule:
                         array = many(a, b)
                 except Exception as error:
                     raise primitive._explain(error, (x, other), static) from None
-                out = _new(Tensor)
+                out = _blank()
                 out._a = array if type(array) is ndarray else asarray(array)
-                out._node = None
+                out._node = out._noted = None
                 recorded = x._node is not None or other._node is not None
                 if recorded and modes.record0 and primitive.differentiable:
                     record(primitive, (x, other), static, out)

@@ -12,9 +12,9 @@ reads, and everything else it hands to the primitive. For one tensor and one par
                     array = primitive.cpu(a, p=p)
                 except Exception as error:
                     raise primitive._explain(error, (x,), {"p": p}) from None
-                out = _new(Tensor)
+                out = _blank()
                 out._a = array if type(array) is ndarray else asarray(array)
-                out._node = None
+                out._node = out._noted = None
                 if x._node is not None and modes.record0:
                     parents = (x._node,)
                     attach(primitive, primitive.vjp(parents, x, p=p), parents, out)
@@ -35,7 +35,7 @@ from numpy.exceptions import AxisError
 from fx.config import modes, writing
 from fx.primitive import Primitive, Rule
 from fx.tape import CELL, attach, record, record_multiple
-from fx.tensor import Tensor, _new, new_tensor
+from fx.tensor import Tensor, _blank, new_tensor
 
 _LETTERS = "xyzuv"
 _UNFIT = (ValueError, AxisError)  # what NumPy says of arrays that do not join
@@ -95,9 +95,9 @@ def quick_joint(primitive: Primitive, word: str, kernel: Rule) -> Rule:
             except ValueError:
                 return None
             raise  # what is no error the second time was a handler's as well
-        out = _new(Tensor)
+        out = _blank()
         out._a = joined
-        out._node = None
+        out._node = out._noted = None
         if recorded and modes.record0:
             record(primitive, tuple(tensors), {word: value}, out)
         return out
@@ -117,7 +117,7 @@ def _factory(
 
 _NAMES = {
     "CELL": CELL, "Tensor": Tensor, "ndarray": ndarray, "asarray": asarray, "modes": modes,
-    "writing": writing, "attach": attach, "record_multiple": record_multiple, "_new": _new,
+    "writing": writing, "attach": attach, "record_multiple": record_multiple, "_blank": _blank,
     "new_tensor": new_tensor,
 }  # fmt: skip
 
@@ -159,9 +159,9 @@ def _source(
         recording = [f"out = record_multiple(primitive, {args}, {params}, out)"]
     else:
         lines += [
-            "    out = _new(Tensor)",
+            "    out = _blank()",
             "    out._a = array if type(array) is ndarray else asarray(array)",
-            "    out._node = None",
+            "    out._node = out._noted = None",
         ]
         given = ", ".join(["parents", *xs, *by_word])
         recording = [

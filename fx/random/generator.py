@@ -20,7 +20,7 @@ from fx.prims.random import next_key as following
 from fx.random.keys import seed_words
 from fx.random.lanes import enter_lanes, take
 from fx.state import Cell
-from fx.tensor import Tensor, _new, new_tensor
+from fx.tensor import Tensor, _blank, new_tensor
 
 _SEED = 67280421310721  # of a new generator, as in PyTorch
 with_next_key = backend("cpu").small_draws()  # keys lie on the host
@@ -91,9 +91,9 @@ class Generator:
             found = with_next_key(key._a, family, shape, dtype, more, out)
             if found is None:
                 return None
-            held = _new(Tensor)
+            held = _blank()
             out, held._a = found
-            held._node = None
+            held._node = held._noted = None
             cell.value = held
             self.calls += 1
         return out

@@ -78,7 +78,7 @@ def families() -> None:
     for x in plain:
         record = _mark(x)
         if is_marked(record):
-            del x._view
+            x._view = None
         elif record is not None and record.family.repeated and not record.path:
             widen(record.family)
     for cell in cells:

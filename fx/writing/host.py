@@ -222,9 +222,11 @@ def from_numpy(array: Any) -> Tensor:
     """
     if modes.stage is not None or type(array) is not np.ndarray:
         return interop.from_numpy(array)
-    dtype, flags = array.dtype, array.flags
-    if dtype in _KNOWN and flags.c_contiguous and flags.writeable:
-        return new_tensor(np.asarray(memoryview(array.view(_KNOWN[dtype]))))
+    dtype = array.dtype
+    known = _KNOWN.get(dtype)
+    if known is not None and array.flags.carray:
+        taken = array[...] if known is dtype else array.view(known)
+        return new_tensor(np.asarray(memoryview(taken)))
     dtype = dtypes.as_dtype(dtype)
     if not array.dtype.isnative:
         raise ValueError(

@@ -123,11 +123,11 @@ def plain_record(x: Any, alone: bool = False) -> View | None:
     if modes.stage is not None or modes.journal is not None:
         return None
     if not x.written:
-        new = type(x) is Tensor and writing.started and getattr(x, "_view", None) is None
+        new = type(x) is Tensor and writing.started and getattr(x, "_noted", None) is None
         if not new or x._node is not None or not x.ndim:
             return None
         begin(record_of(x).family, alone)
-    record: View = x._view
+    record: View = x._noted
     family = record.family
     cell = family.cell
     if type(cell) is not Storage or family.unclear or record.leaf is not None:

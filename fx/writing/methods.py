@@ -45,7 +45,7 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
     frame = _getframe(1)
     if not writes(frame):
         inplace.__setitem__(self, index, value)
-    if getattr(self, "_view", CUT).kept:
+    if (getattr(self, "_view", None) or CUT).kept:
         tell(self)
     staged = live and modes.stage is not None
     if staged and getrefcount(self) <= _ALONE[0] and _is_detached(self):
@@ -132,7 +132,7 @@ def _operator(name: str, sign: str) -> Callable[[Any, Any], Any]:
             return NotImplemented
         if put is not None and self.written and put(self, other):
             return self
-        if getattr(self, "_view", CUT).kept:
+        if (getattr(self, "_view", None) or CUT).kept:
             tell(self)
         value = pure(self.read() if self.written else self, other)
         if value is NotImplemented:
@@ -208,7 +208,7 @@ def _method(name: str, value_of: Any, work: Any = None, put: Any = None) -> Call
                 f"x.{name}() would change x, and tensors never change; write {line_for(name)} "
                 f"(only code that imports fx.torch writes)"
             )
-        if getattr(self, "_view", CUT).kept:
+        if (getattr(self, "_view", None) or CUT).kept:
             tell(self)
         staged = live and modes.stage is not None
         if staged and getrefcount(self) <= _ALONE[1] and _is_detached(self):
@@ -316,7 +316,7 @@ def detach(self: Any) -> Any:
     out = new_tensor(array)
     if writing.started or held is not self:
         return link(self, out, stop_gradient, {}) if modes.views else out
-    out._view = CUT
+    out._noted = CUT
     base = array.base
     detached.add(id(array if base is None else base))
     return out
@@ -325,9 +325,8 @@ def detach(self: Any) -> Any:
 def _get_data(self: Any) -> Any:
     """The same elements, through which nothing is differentiated, and which steps change too."""
     out = detach(self)
-    record = getattr(out, "_view", CUT)
-    if record is not CUT:
-        record.kept = getattr(self, "_view", CUT).kept
+    if (getattr(out, "_noted", None) or CUT) is not CUT:
+        out._view.kept = (getattr(self, "_view", None) or CUT).kept
     return out
 
 

@@ -202,9 +202,8 @@ def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
 
 def _of_plain(x: Tensor, out: Any, primitive: Any, params: dict[str, Any]) -> bool:
     """Note a view of a tensor that was not written; False where more is to be looked at."""
-    try:
-        record: View = x._view
-    except AttributeError:
+    record: View | None = getattr(x, "_view", None)
+    if record is None:
         return False
     family = record.family
     if family is None or record.leaf is not None or host.memories:
@@ -222,7 +221,6 @@ def _of_plain(x: Tensor, out: Any, primitive: Any, params: dict[str, Any]) -> bo
             return False  # it has moved the elements
     detached = primitive is stop_gradient
     base, cut = None, record.cut or detached
-    step = ((primitive, params),)
     path = record.path
     node = x._node
     if node is not None:
@@ -232,9 +230,7 @@ def _of_plain(x: Tensor, out: Any, primitive: Any, params: dict[str, Any]) -> bo
             cut = True
         else:
             base = x  # whose history is that of the first
-    out._view = made = View(family, path + step if path else step, base, cut)
-    if detached or record.kept:
-        made.kept = True
+    out._noted = (family, path, primitive, params, base, cut, detached or record.kept)
     members = family.members
     if len(members) >= family.limit:
         members = family.swept()
@@ -254,8 +250,8 @@ def _of_cell(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> bool:
         return False
     detached = primitive is stop_gradient
     lost = detached or (out._node is None and x._node is not None)
-    out._view = made = View(family, ((primitive, params),), None, record.cut or lost)
-    made.kept = detached or record.kept
+    kept = detached or record.kept
+    out._noted = (family, (), primitive, params, None, record.cut or lost, kept)
     if not family.watched:
         writing.watched[id(family)] = family
         family.watched = True
@@ -296,7 +292,7 @@ def _of_written(x: Any, out: Tensor, primitive: Any, params: dict[str, Any]) -> 
     made.shape, made.dtype = looked.shape, looked.dtype
     made.source, made.value = base, out
     view = _new(PLAIN)
-    view._view = made
+    view._noted = made
     members = family.members
     if len(members) >= family.limit:
         members = family.swept()

@@ -9,9 +9,9 @@ NumPy's call, the tensor, its node and its record. For ``x[3]`` of a plain tenso
             found = array[index]
             out = a tensor of found, recorded where x is
             if nobody else holds x: return out
-            record = the record of x, made where there is none
+            family, path = what is noted of x, made where there is nothing
             if the family was written, or is a parameter's: return what `link` makes of it
-            out._view = the record of out, one step further
+            out._noted = what its record is made of when it is asked for, one step further
             return out
 
 and it stands before the common way (``viewing.py``), which has all that does not fit. So it decides
@@ -20,6 +20,7 @@ nothing of its own, and ``tests/torch/test_viewing.py`` holds the two equal.
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, NamedTuple
 
 from numpy import ndarray
@@ -30,10 +31,10 @@ from fx.ops.indexing.views import back_of, element, fixed, indexed
 from fx.prims.compare import stop_gradient
 from fx.prims.shape import reshape, transpose
 from fx.tape import Leaf, attach
-from fx.tensor import Tensor, _new
+from fx.tensor import Tensor, _blank, _new
 from fx.writing.host import memories
 from fx.writing.noting import note_origin
-from fx.writing.records import Storage, View, new_record
+from fx.writing.records import Family, Storage, View, new_family
 from fx.writing.written import PLAIN
 
 
@@ -48,6 +49,7 @@ class Quick(NamedTuple):
         pullback: of its node; "" for none.
         recorded: the primitive of its node.
         elements: whether NumPy gives a single element as a number.
+        kept: whether it is apart from optimizers' steps, as what ``detach()`` gives.
     """
 
     arguments: str
@@ -58,6 +60,7 @@ class Quick(NamedTuple):
     pullback: str = ""
     recorded: Any = None
     elements: bool = False
+    kept: bool = False
 
 
 _RESHAPED = Quick(
@@ -86,7 +89,13 @@ def quick_ways(index_of: Any) -> dict[str, Quick]:
             "array[index]", index_of, "{'index': index if type(index) is int else fixed(index)}",
             "back_of(array.shape, index if type(index) is int else fixed(index))", indexed, True,
         ),
-        "detach": Quick("self", "", "array", stop_gradient, "nothing"),
+        "detach": Quick("self", "", "array", stop_gradient, "nothing", kept=True),
+        "data": Quick("self", "", "array", stop_gradient, "nothing"),
+        "flatten": Quick(
+            _ANY, "not kwargs and (wanted := flattened(array, args)) is not None",
+            "array.reshape(wanted)", reshape, "{'shape': wanted}",
+            "reshape.vjp(None, {x}, shape=None)", reshape,
+        ),
         "view": _RESHAPED,
         "reshape": _RESHAPED,
         "t": _SWAPPED,
@@ -120,14 +129,17 @@ _STARTS = {  # of what each sort of tensors is asked; it names the array in whic
     array = {first}._a""",
     "cell": """
   if _getframe(1).f_globals is _latest and not live:
-   record = getattr({first}, "_view", None)
-   family = None if record is None or record.path or record.leaf is not None else record.family
+   record = getattr({first}, "_noted", None)
+   if type(record) is not View or record.path or record.leaf is not None:
+    family = None
+   else:
+    family = record.family
    if family is not None and family.of_user and family.cell is None:
     held = {first}.value
     array = held._a if type(held) is Tensor else None""",
     "written": """
   if type({first}) is PLAIN and _getframe(1).f_globals is _latest and not live:
-   record = {first}._view
+   record = {first}._noted
    family = record.family
    origin = family.cell.value if type(family.cell) is Storage else None
    if (
@@ -151,15 +163,25 @@ _IN_ORDER = {
 _FAMILY = """
       if getrefcount({first}) <= _most and _is_own({first}):
        return out
-      record = getattr({first}, "_view", None)
-      if record is None:
-       record = new_record({first})
-      family = record.family
+      noted = getattr({first}, "_noted", None) or new_family({first})
+      if type(noted) is Family:
+       family = noted
+       path = ()
+       leaf = None
+       cut = kept = False
+      else:
+       if type(noted) is tuple:
+        noted = {first}._view
+       family = noted.family
+       path = noted.path
+       leaf = noted.leaf
+       cut = noted.cut
+       kept = noted.kept
       if (
-       family is None or family.cell is not None or family.of_user or record.leaf is not None
-       or (node is not None and record.path and type(node) is Leaf){moves}
+       family is None or family.cell is not None or family.of_user or leaf is not None
+       or (node is not None and path and type(node) is Leaf){moves}
       ):
-       return _linked({first}, out, _primitive, {params}, _way)"""
+       return {linked}"""
 _MOVES = """
        or family.strides is not None or family.array is None
        or not (array is family.array or array.base is family.array)
@@ -192,7 +214,7 @@ def quick_source(quick: Quick, first: str, sort: str, surely: bool) -> str:
         whole = "found if type(found) is ndarray else element(array, index)"
     lines += [
         "     if found is not None:",
-        "      out = _new(Tensor)",
+        "      out = _blank()",
         f"      out._a = {whole}",
         "      out._node = None",
     ]
@@ -204,31 +226,42 @@ def quick_source(quick: Quick, first: str, sort: str, surely: bool) -> str:
                 f"       attach(_recorded, {quick.pullback.format(x=x)}, (node,), out)",
             ]
     if sort == "plain":
-        moves = _MOVES if asked else ""
-        lines.append(_FAMILY.format(first=first, moves=moves, params=quick.params))
-    step = f"(_primitive, {quick.params})"
-    gone = "" if sort == "written" else " or (node is not None and out._node is None)"
-    lines += [
-        "      made = _new(View)",
-        "      made.family = family",
-        f"      made.path = (*record.path, {step}) if record.path else ({step},)",
-        f"      made.base = None if out._node is None else {x}" if sort == "plain"
-        else "      made.base = None",
-        "      made.cut = True" if detached else f"      made.cut = record.cut{gone}",
-        f"      made.kept = {True if detached else 'record.kept'}",
-        "      made.lost = made.parted = False",
-        "      made.since = made.at = 0",
-        "      made.first = made.leaf = made.shown = None",
-    ]  # fmt: skip
+        moves, linked = (
+            _MOVES if asked else "",
+            f"_linked({first}, out, _primitive, {quick.params}, _way)",
+        )
+        if detached and not quick.kept:
+            linked = f"_kept_as({first}, {linked})"
+        lines.append(_FAMILY.format(first=first, moves=moves, linked=linked))
+    held = "" if sort == "plain" else "record."
+    base = f"None if out._node is None else {x}" if sort == "plain" else "None"
+    cut = "True" if detached else f"{held}cut"
+    if not detached and sort != "written":
+        cut += " or (node is not None and out._node is None)"
+    kept = "True" if quick.kept else f"{held}kept"
     if sort == "written":
+        step = f"(_primitive, {quick.params})"
         lines += [
-            "      made.shape, made.dtype = out._a.shape, out._a.dtype",
-            "      made.source, made.value = origin, out",
+            "      out._noted = None",
+            "      made = _new(View)",
+            "      made.family = family",
+            f"      made.path = (*record.path, {step}) if record.path else ({step},)",
+            f"      made.cut = {cut}",
+            f"      made.kept = {kept}",
+            "      made.lost = made.parted = False",
+            "      made.since = made.at = 0",
+            "      made.base = made.first = made.leaf = made.shown = None",
+            "      made.shape = out._a.shape",
+            "      made.dtype = out._a.dtype",
+            "      made.source = origin",
+            "      made.value = out",
             "      out = _new(PLAIN)",
+            "      out._noted = made",
         ]
     else:
-        lines.append("      made.source = made.value = None")
-    lines.append("      out._view = made")
+        path = "path" if sort == "plain" else "()"
+        made = f"(family, {path}, _primitive, {quick.params}, {base}, {cut}, {kept})"
+        lines.append(f"      out._noted = {made}")
     if sort == "cell":
         lines += [
             "      if not family.watched:",
@@ -274,12 +307,26 @@ def widened(shape: tuple[int, ...], axis: tuple[Any, ...]) -> tuple[int, ...] | 
     at, count = axis[0], len(shape) + 1
     if not -count <= at < count:
         return None
+    if not at:
+        return (1, *shape)
     at %= count
     return (*shape[:at], 1, *shape[at:])
 
 
+def flattened(array: ndarray, start: tuple[Any, ...]) -> tuple[int, ...] | None:
+    """The sizes with all axes from a plain int on in one; None for what else may be asked."""
+    if not start:
+        return (array.size,) if array.ndim > 1 else None  # with one axis it is the tensor itself
+    shape, at = array.shape, start[0]
+    if len(start) != 1 or type(at) is not int or not 0 <= at < len(shape) - 1:
+        return None
+    return (*shape[:at], prod(shape[at:]))
+
+
 def narrowed(shape: tuple[int, ...], axis: tuple[Any, ...]) -> tuple[int, ...] | None:
-    """The sizes without an axis of size 1; None for what else may be asked."""
+    """The sizes without one axis of size 1, or all; None for what else may be asked."""
+    if not axis:
+        return tuple([n for n in shape if n != 1]) if 1 in shape else None
     if len(axis) != 1 or type(axis[0]) is not int:
         return None
     at, count = axis[0], len(shape)
@@ -307,9 +354,11 @@ _EXCHANGED = {
 # what the sources name
 NAMES: dict[str, Any] = {
     "Tensor": Tensor, "PLAIN": PLAIN, "Storage": Storage, "View": View, "Leaf": Leaf,
-    "ndarray": ndarray, "live": live, "memories": memories, "_new": _new, "attach": attach,
-    "new_record": new_record, "note_origin": note_origin, "BASIC": BASIC, "fixed": fixed,
+    "ndarray": ndarray, "live": live, "memories": memories, "_new": _new, "_blank": _blank,
+    "attach": attach, "Family": Family, "new_family": new_family, "note_origin": note_origin,
+    "BASIC": BASIC, "fixed": fixed,
     "element": element, "back_of": back_of, "reshape": reshape, "transpose": transpose,
-    "are_sizes": are_sizes, "exchanged": exchanged, "is_order": is_order, "widened": widened,
+    "are_sizes": are_sizes, "exchanged": exchanged, "is_order": is_order,
+    "widened": widened, "flattened": flattened,
     "narrowed": narrowed, "nothing": {},
 }  # fmt: skip

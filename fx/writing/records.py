@@ -33,7 +33,6 @@ detached: set[int] = set()
 # reference to that, what they are of, the record, the shape, whether there is a history
 copies: dict[int, tuple[Any, Any, View, Any, bool]] = {}
 
-view_of = Tensor.__dict__["_view"].__get__  # of any class; AttributeError where there is none
 array_in = Tensor.__dict__["_a"]
 node_in = Tensor.__dict__["_node"]
 
@@ -93,7 +92,9 @@ class Family:
         self.unclear: Any = ()
         self.told: Any = None
         if type(root) is Tensor and type(array := root._a) is ndarray and array.flags.c_contiguous:
-            self.root, self.array, self.shape = ref(root), array, array.shape
+            self.root = ref(root)
+            self.array = array
+            self.shape = array.shape
             self.strides = None
             return
         if type(root) is Tensor or type(root) is Named:
@@ -175,6 +176,28 @@ class View:
         return View(None, (), x, True)  # type: ignore[arg-type]
 
 
+def view_of(x: Any) -> Any:
+    """The record of a tensor, None if there is none.
+
+    Most are asked for by no write, so what is noted of a plain tensor is little until then: the
+    family alone for one that came first, for a view the arguments of its record.
+    """
+    noted = x._noted
+    if type(noted) is tuple:
+        family, path, primitive, params, base, cut, kept = noted
+        x._noted = noted = View(family, (*path, (primitive, params)), base, cut)
+        noted.kept = kept
+    elif type(noted) is Family:
+        x._noted = noted = View(noted, (), None, False)
+    return noted
+
+
+def _note(x: Any, record: View | None) -> None:
+    x._noted = record
+
+
+Tensor._view = property(view_of, _note, doc=view_of.__doc__)  # type: ignore[attr-defined]
+
 # the mark of a detached tensor before the first write; that of another tensor of it has a ``base``
 CUT = View(None, (), None, True)  # type: ignore[arg-type]
 
@@ -193,12 +216,22 @@ def record_of(x: Any) -> View:
 def new_record(x: Any) -> View:
     """The record of a tensor of which nothing was noted: the first of a family."""
     family = Family(x)
-    x._view = made = View(family, (), None, False)
+    x._noted = made = View(family, (), None, False)
     if family.repeated and writing.started:  # what it was expanded from came first
         from fx.writing.widening import widen
 
         widen(family)
     return made
+
+
+def new_family(x: Tensor) -> Any:
+    """The family of a plain tensor of which nothing was noted, as it is noted; or its record."""
+    x._noted = made = Family(x)
+    if made.repeated and writing.started:  # what it was expanded from came first
+        from fx.writing.widening import widen
+
+        widen(made)
+    return x._noted
 
 
 def is_whole(path: Any) -> bool:
@@ -235,7 +268,7 @@ def twin(x: Any) -> Any:
     cls = type(x)
     out = _new(cls)
     if cls is Tensor:
-        out._a, out._node = x._a, x._node
+        out._a, out._node, out._noted = x._a, x._node, None
         return out
     for name in _slots(cls):
         try:
@@ -254,7 +287,7 @@ def _slots(cls: Any) -> tuple[str, ...]:
     for base in cls.__mro__:
         own = base.__dict__.get("__slots__", ())
         found += (own,) if isinstance(own, str) else own
-    skipped = {"__weakref__", "_view", "_a"}
+    skipped = {"__weakref__", "_noted", "_a"}
     return tuple([n for n in dict.fromkeys(found) if n not in skipped and _is_slot(cls, n)])
 
 

@@ -19,7 +19,7 @@ from fx.prims.creation import constant
 from fx.prims.shape import broadcast_to
 from fx.state import Cell, _fits
 from fx.tape import CELL, Leaf, Select
-from fx.tensor import Tensor, _new, new_tensor
+from fx.tensor import Tensor, new_tensor
 from fx.writing import host
 from fx.writing.checking import check
 from fx.writing.layouts import first_expanded, place_in
@@ -66,8 +66,8 @@ def _replaced(x: Any, value: Tensor) -> bool:
     if array.shape != record.shape or family.strides is not None or not array.flags.c_contiguous:
         return False
     cell = family.cell
-    held = _new(Tensor)
-    held._a, held._node = array, cell.value._node
+    held = new_tensor(array)
+    held._node = cell.value._node
     cell.value = held
     return True
 
@@ -131,7 +131,7 @@ def take(x: Tensor, value: Any) -> bool:
     if before is not None and not _comes_from(value._node, before):
         return False
     if known is not None:
-        del x._view
+        x._view = None
     x._a, x._node = array, value._node
     return True
 

@@ -125,6 +125,12 @@ def _linked(x: Any, out: Any, primitive: Any, params: dict[str, Any], way: Any) 
         modes.views = before
 
 
+def _kept_as(x: Any, out: Any) -> Any:
+    """A view that an optimizer's step is seen in wherever it is in what it was cut of."""
+    out._view.kept = x._view.kept
+    return out
+
+
 def _signature(function: Callable[..., Any]) -> tuple[str, str]:
     """How a method takes its arguments, and the first one's name."""
     code = getattr(function, "__code__", None)
@@ -168,7 +174,7 @@ def _is_own(x: Tensor) -> bool:
     Then a view of it is a tensor like others, of which nothing is noted. What is written into that
     goes into a copy, since its array is one of NumPy's views.
     """
-    if getattr(x, "_view", None) is not None or type(x._node) is Leaf:
+    if getattr(x, "_noted", None) is not None or type(x._node) is Leaf:
         return False
     array = x._a
     if type(array) is not ndarray:
@@ -186,4 +192,5 @@ _SPACE: dict[str, Any] = {
     **NAMES, "_latest": None, "__name__": __name__, "modes": modes, "writing": writing,
     "ref": ref, "getrefcount": getrefcount, "_getframe": _getframe, "known": known,
     "is_internal": is_internal, "_is_own": _is_own, "_alias": _alias, "_linked": _linked,
+    "_kept_as": _kept_as,
 }  # fmt: skip

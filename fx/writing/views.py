@@ -73,9 +73,10 @@ def _rows(before: Callable[..., Any]) -> Callable[..., Any]:
 
 def contiguous(self: Any, memory_format: Any = None) -> Any:
     """The same values in the order of the axes; itself if they are."""
-    if type(self) is Tensor and getattr(self, "_view", CUT).family is None:  # nothing was noted
-        array = self._a
-        if type(array) is ndarray and array.flags.c_contiguous and array.size:
+    if type(self) is Tensor:
+        array, noted = self._a, getattr(self, "_noted", None)
+        new = noted is None or noted is CUT  # nothing was noted
+        if new and type(array) is ndarray and array.flags.c_contiguous and array.size:
             return self
     if is_contiguous(self):
         return self

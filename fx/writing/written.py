@@ -40,11 +40,11 @@ class Written(Held):
     written = True
     name = "a tensor"
     reduction = None
-    _view: View
+    _noted: View
 
     def read(self) -> Any:
         """The value of now; in a pullback that is older than the first write, that of then."""
-        record = self._view
+        record = self._noted
         if record.since and modes.pulling < record.since and record.first is not None:
             return record.first
         cell = record.family.cell
@@ -103,14 +103,14 @@ class Written(Held):
 
     @property
     def shape(self) -> Any:
-        shape = self._view.shape
+        shape = self._noted.shape
         if live and modes.stage is not None:
             modes.stage.tells(shape)  # in full: it need not be of a node
         return shape
 
     @property
     def dtype(self) -> Any:
-        return self._view.dtype
+        return self._noted.dtype
 
     def __reduce__(self) -> Any:
         from fx.ops.making.interop import reduce_tensor
@@ -246,7 +246,7 @@ def member_of(x: Any, record: View) -> Any:
         return x
     _look_through(record, x, False)
     out = _new(PLAIN)
-    out._view = record
+    out._noted = record
     return out
 
 

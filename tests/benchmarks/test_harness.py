@@ -6,8 +6,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from benchmarks import called
 from benchmarks.__main__ import BEGIN, CASES, END, chosen, written
-from benchmarks.cases_tiny import MOST_CALLED
 from benchmarks.harness import ON_REQUEST, Case, measure, prepared, rows, shown
 from tests.thorough import THOROUGH
 
@@ -68,14 +68,43 @@ def test_what_gives_something_else_is_not_timed():
         prepared(Case("case", "a case", setups, alike=lambda x: [np.array([x])]))
 
 
+SCRIPT = """
+import torch
+import torch.nn as nn
+x = torch.zeros(3)
+layer = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3), nn.MSELoss())
+n = 2 + 3
+names = [str(i) for i in range(n)]
+first = names[0]
+y = x[0] * 2 + layer(x).add(n)
+y[1] = x.shape[0]
+y += x
+z = torch.relu(y.t())
+for part in z:
+    print(part.item(), n * n)
+"""
+
+
+def test_calls_are_counted_of_tensors_alone_and_by_operation():
+    assert called.of(SCRIPT) == {
+        "zeros": 1, "linear": 1, "batch_norm": 1, "mse_loss": 1, "indexing": 1,
+        "multiplication": 1, "addition": 2, "shape": 1, "assignment": 1, "in-place addition": 1,
+        "relu": 1, "transpose": 1, "item": 1,
+    }  # fmt: skip
+    shares = dict(called.most())
+    assert len(shares) == called.MOST and sorted(shares.values(), reverse=True) == [
+        *shares.values()
+    ]
+
+
 def test_names_and_readme():
     assert len({case.name for case in CASES}) == len(CASES)
     asked = [case for case in CASES if case.table in ON_REQUEST]
     assert asked and asked == chosen(["tiny_", "writes_", "stack_", "loop_"])
     assert chosen([]) == [case for case in CASES if case not in asked]
-    rows = {row for rows in MOST_CALLED.values() for row in rows}
     titles = {case.title for case in asked if case.table == "often"}
-    assert len(MOST_CALLED) == 30 and {f"`{row}`" for row in rows} <= titles
+    for name, share in called.most():
+        assert {f"`{row}` ({share:.1%})" for row in called.ROWS[name]} <= titles
     assert [case.name for case in chosen(["chain"])] == ["chain_10k", "chain_100k"]
     with pytest.raises(SystemExit, match="no benchmark is called 'nothing'; there are add"):
         chosen(["nothing"])

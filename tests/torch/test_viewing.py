@@ -37,6 +37,13 @@ CALLS = {
     "unsqueeze by name": lambda x: x.unsqueeze(dim=1),
     "squeeze of nothing": lambda x: x.squeeze(0),
     "squeeze": lambda x: _narrow(x.unsqueeze(1)),
+    "squeeze of all": lambda x: _bare(x.unsqueeze(1)),
+    "squeeze of all, of none": lambda x: x.squeeze(),
+    "data": lambda x: x.data,
+    "flatten": lambda x: x.flatten(),
+    "flatten from an axis": lambda x: _row(x.unsqueeze(1)),
+    "flatten of one axis": lambda x: x.flatten(1),
+    "flatten from the end": lambda x: x.flatten(-2),
     "chained": lambda x: x[1:].t().detach()[0].view(-1),
 }
 
@@ -47,6 +54,14 @@ def _first(x):  # of what has a name
 
 def _narrow(x):
     return x.squeeze(1)
+
+
+def _bare(x):
+    return x.squeeze()
+
+
+def _row(x):
+    return x.flatten(1)
 
 
 KINDS = {
@@ -156,7 +171,7 @@ def _compare(name, f, make):
 
 QUICK = (
     "an int", "a slice", "a tuple", "an element", "detach", "view", "reshape", "t", "T",
-    "transpose", "permute", "unsqueeze",
+    "transpose", "permute", "unsqueeze", "flatten",
 )  # fmt: skip
 
 

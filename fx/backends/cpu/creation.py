@@ -18,7 +18,7 @@ _zeros, _arange = np.zeros, np.arange
 
 def full(*, shape: tuple[int, ...], value: Any, dtype: Any, device: str) -> np.ndarray:
     """A constant array."""
-    if value == 0 and not _is_negative(value):
+    if value == 0 and (type(value) is int or not _is_negative(value)):
         return _zeros(shape, dtype)
     value = plain(value, dtype)
     if prod(shape) * dtype.itemsize >= limits.FILL_FROM:

@@ -17,7 +17,7 @@ from fx.config import modes
 from fx.ops.indexing.language import FULL, bounds, out_of_range, skipped_axes, too_many
 from fx.prims.fused import fuse
 from fx.tape import CELL, attach, record_each
-from fx.tensor import Tensor, _new, new_tensor
+from fx.tensor import Tensor, _blank, new_tensor
 
 Index = Any  # an int, a slice, None, an Ellipsis, or a tuple of them
 
@@ -38,9 +38,9 @@ def view(x: Tensor, index: Index) -> Tensor:
                 found = None
             if found is None:
                 return _steps(x, index=index)  # which says what is wrong
-            out = _new(Tensor)
+            out = _blank()
             out._a = found if type(found) is ndarray else element(array, index)
-            out._node = None
+            out._node = out._noted = None
             if held._node is not None and modes.record0:
                 attach(indexed, back_of(array.shape, fixed(index)), (held._node,), out)
             if _note is not None and (held is not x or _note_plain) and modes.views:

@@ -339,28 +339,28 @@ class Walk(Containers, Objects, Methods):
 
     def _written(self, x: Any, place: Place) -> None:
         """A written tensor: which elements of which cell it shows; the values are inputs."""
-        record, write = x._view, self.writer
+        record, write = x._noted, self.writer
         cell = record.family.cell
         same = f"type({{0}}) is {write.name('k', type(x))}"
-        held = f"{{0}}._view.family.cell is {write.weak(cell)}()"
-        shown = f"{{0}}._view.path is {write.name('k', record.path)}"
+        held = f"{{0}}._noted.family.cell is {write.weak(cell)}()"
+        shown = f"{{0}}._noted.path is {write.name('k', record.path)}"
         write.require(place, f"{same} and {held} and {shown}", "a tensor that is written")
-        leaf = f"({{0}}._view.leaf is None) is {record.leaf is None}"
+        leaf = f"({{0}}._noted.leaf is None) is {record.leaf is None}"
         if isinstance(cell, Cell):
-            leaf += f" and ({{0}}._view.family.cell.leaf is None) is {cell.leaf is None}"
+            leaf += f" and ({{0}}._noted.family.cell.leaf is None) is {cell.leaf is None}"
             if cell.leaf is None:  # and no history that another call would have to go on from
                 none = getattr(cell.value, "_node", None) is None
-                node = 'getattr({0}._view.family.cell.value, "_node", None)'
+                node = 'getattr({0}._noted.family.cell.value, "_node", None)'
                 leaf += f" and ({node} is None) is {none}"
         write.require(place, leaf, "a tensor that requires grad, or not")
         if record.leaf is not None:
-            self.leaf_hooks(record.leaf, place, "{}._view.leaf")
+            self.leaf_hooks(record.leaf, place, "{}._noted.leaf")
         if isinstance(cell, Cell):
-            self.cell_hooks(cell, place.below("{}._view.family.cell", place.name), compared=True)
+            self.cell_hooks(cell, place.below("{}._noted.family.cell", place.name), compared=True)
         if isinstance(cell, Cell) and not record.family.of_user:
             from fx.writing.host import is_shared
 
-            shared = f"{write.name('k', is_shared)}({{0}}._view.family.cell) is {is_shared(cell)}"
+            shared = f"{write.name('k', is_shared)}({{0}}._noted.family.cell) is {is_shared(cell)}"
             write.require(place, shared, "a tensor that shares its memory with NumPy, or not")
 
 

@@ -169,6 +169,7 @@ def _places() -> dict[str, int] | None:
     leaf = cell.leaf
     assert leaf is not None
     leaf.grad = gradient = new_tensor(np.ones((2, 3), np.float32))
+    gradient._noted = tensor  # so that one slot alone is None
     held, array = cell.value, cell.value._a
     found = {
         "value": _slot(cell, held, Cell.__basicsize__),
@@ -177,6 +178,7 @@ def _places() -> dict[str, int] | None:
         "array": _slot(held, array, Tensor.__basicsize__),
         "node": _slot(gradient, None, Tensor.__basicsize__),
     }
+    gradient._noted = None
     as_expected = (
         None not in found.values()
         and _word(id(held)) == _count(held)
