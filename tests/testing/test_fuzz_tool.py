@@ -17,7 +17,8 @@ from tests.thorough import THOROUGH
 
 PROGRAMS = {
     "graphs": 30, "sizes": 15, "primitives": 30, "derivatives": 25, "histories": 25, "loops": 30,
-    "interrupts": 5, "threads": 5, "files": 60, "numbers": 30, "pystate": 30, "writes": 250, "jitwrites": 25,
+    "interrupts": 5, "threads": 5, "files": 60, "numbers": 30, "pystate": 30, "writes": 250,
+    "jitwrites": 25,
 }  # fmt: skip
 if not THOROUGH:  # the laws and the words are tests of their own; here the tool itself is
     PROGRAMS |= {
