@@ -77,9 +77,20 @@ def resized(x: Any, shape: tuple[int, ...], name: str) -> Any:
     if conjugated(record.path):
         path += ((conj, {}),)
     if record.cut:
-        path = ((stop_gradient, {}), *path)
+        path = (_cut_of(record), *path)
     shows(x, family, path, record.cut, shape, record.dtype)
     return x
+
+
+def _cut_of(record: View) -> Any:
+    """The step at which a view was detached, as its own views know it."""
+    cuts = [i for i, (primitive, _) in enumerate(record.path) if primitive is stop_gradient]
+    if cuts == [0]:
+        return record.path[0]
+    for member in record.family.alive():  # where it was a part, no step from the first is that one
+        if view_of(member).cut:
+            view_of(member).parted = True
+    return stop_gradient, {}
 
 
 _UNTOLD = (

@@ -197,8 +197,9 @@ _LEAVES = (
 )
 _PARTED = (
     "{!r} is written, with a history, into a tensor that has another memory than its views since "
-    "`x.data = v`, or is such a view: gradients would flow to values that are not there. Write "
-    "x.data.copy_(v) instead of x.data = v, or x = v"
+    "`x.data = v`, or is such a view, or shares its memory with what was detached of a part and "
+    "resized: gradients would flow to values that are not there. Write x.data.copy_(v) instead of "
+    "x.data = v, or x = v"
 )
 
 

@@ -607,3 +607,27 @@ def test_a_copy_in_order_of_a_view_with_an_axis_of_one():
     v2 = x1.unfold(0, 3, 1)
     v2[None].contiguous()[v2[None].contiguous() > 0.123] /= (1.5 + (3) ** 2)
     """)
+
+
+def test_a_detached_tensor_that_is_resized_has_the_history_of_what_its_views_are_written():
+    twins.agree("""
+    w = torch.zeros(2)
+    w[0] = 1.0
+    x1 = torch.tensor([[-0.375, -0.25, -1.875], [-2.0, -0.125, -0.625], [1.0, -0.5, -1.0]], requires_grad=True)
+    v7 = x1.detach()
+    y9 = x1.sort(0).values
+    v12 = v7.transpose(0, 1)
+    v7.resize_(5)
+    v12 *= y9.clone()
+    """)  # noqa: E501
+
+
+def test_what_tells_of_its_history_under_forward_mode():
+    w = fx.nn.Parameter(values.tensor((3,), "float64", 5))
+
+    def f(x, n):
+        v1 = x * w
+        v2 = v1 * 2 if v1.grad_fn is None else x - 0.5
+        return (x + v1 + v2).sum()
+
+    compare.derived(f, "forward outside", w)
