@@ -29,7 +29,7 @@ x.roll(1, 0); x.nonzero(); x @ x.transpose(-1, -2); F.dropout(x, 0.5); x.index_f
 KNOWN = {
     "torch.cat([x, y])", "torch.stack([x, y])", "x.sort(0).values",
     "x.roll(1, 0)", "x.nonzero()", "F.dropout(x, 0.5)", "x.index_fill(0, i, 0.)",
-    "torch.maximum(x, y)", "x / y", "x.sum(0)", "x.mean(-1)", "x[i]", "x.masked_fill(x > 0, 0.)",
+    "torch.maximum(x, y)", "x / y", "x[i]", "x.masked_fill(x > 0, 0.)",
 }  # fmt: skip
 
 
