@@ -10,7 +10,7 @@ from fx.graph.staging import StageTracer
 from fx.prims.creation import constants_of
 from fx.tape import GradTracer, Leaf
 from fx.tensor import Tensor
-from fx.writing.layouts import first_expanded, overlaps
+from fx.writing.layouts import crosses, first_expanded, overlaps
 from fx.writing.noting import start
 from fx.writing.records import View, record_of
 from fx.writing.written import begin
@@ -49,7 +49,8 @@ def check(x: Any, operation: str, writes: bool = True, alone: bool = False) -> V
         apart = record.lost or type(record.leaf) is Leaf
         if apart or (record.path and not record.cut and _root_is_leaf(family)):
             raise WriteError(_LEAF.format("a view of a leaf", operation))
-    if writes and first_expanded(record.path) < len(record.path) and overlaps(record):
+    expanded = writes and first_expanded(record.path) < len(record.path)
+    if expanded and (overlaps(record) or (operation not in _PUTS and crosses(record))):
         raise WriteError(
             f"unsupported operation ({operation}): more than one element of the written-to tensor "
             f"refers to a single memory location. Please clone() the tensor before performing the "
@@ -62,6 +63,11 @@ def check(x: Any, operation: str, writes: bool = True, alone: bool = False) -> V
     return record
 
 
+# what does not read what it writes: others would work on the elements of windows more than once
+_PUTS = frozenset((
+    "x[...] = v", "copy_", "fill_", "zero_", "normal_", "uniform_", "random_", "bernoulli_",
+    "exponential_", "geometric_", "cauchy_", "log_normal_", "set_",
+))  # fmt: skip
 _UNCLEAR = (
     "{}: {!r} shares its memory with a tensor that was made before this program first wrote, and "
     "it cannot be told whether that is a view of it; write x = x.clone() before"

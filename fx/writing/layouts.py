@@ -163,6 +163,16 @@ def overlaps(record: View) -> bool:
     return any(n > 1 and not step for n, step in zip(at.shape, at.strides))
 
 
+def crosses(record: View) -> bool:
+    """Whether elements of a member may be one in memory, where PyTorch does not look."""
+    at, reach = layout(record.family, record.path), 0
+    for step, n in sorted((abs(step), n) for step, n in zip(at.strides, at.shape) if n > 1):
+        if step <= reach:
+            return True
+        reach += step * (n - 1)
+    return False
+
+
 def shares(a: Any, b: Any) -> bool:
     """Whether ``b``, reshaped from ``a``, lies in its memory."""
     if type(b) is not np.ndarray:

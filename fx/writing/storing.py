@@ -84,6 +84,8 @@ def _renewed(x: Any, value: Tensor) -> bool:
         return False
     cell = family.cell
     if not is_whole(record.path) or host.is_shared(cell):
+        if first_expanded(record.path) < len(record.path):
+            return False
         place = place_in(record, memory(family))
         if place is None:
             return False

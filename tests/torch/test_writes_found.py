@@ -669,3 +669,35 @@ def test_what_is_cut_of_a_detached_tensor_before_the_first_write(made, source, g
         twins.agree(text, first=True)
     except Invalid as refused:
         assert "fx refuses" in str(refused)
+
+
+CROSSING = (
+    "x.unfold(0, 2, 1)", "x.unfold(0, 2, 1).T", "x.as_strided((3, 2), (1, 1))",
+    "x[None].unfold(1, 3, 2)[0]", "x.view(1, 5).unfold(1, 2, 1).permute(2, 1, 0)",
+)  # fmt: skip
+APART = ("x.unfold(0, 2, 2)", "x.as_strided((2, 2), (2, 1))", "x.unfold(0, 2, 1)[0:1]")
+COMPUTED = ("v *= 2", "v.arctan_()", "v.add_(1)", "v.masked_fill_(v > 1, 0)", "v.clamp_(max=1)")
+
+
+@pytest.mark.parametrize("made", CROSSING)
+@pytest.mark.parametrize("line", COMPUTED)
+@pytest.mark.parametrize("param", [False, True])
+def test_nothing_is_computed_in_place_of_elements_that_are_there_twice(made, line, param):
+    x = face.tensor([-1.5, 1.5, 0.875, 2.0, 3.0])
+    x = face.nn.Parameter(x) if param else x
+    before, space = x.tolist(), {"torch": face, "x": x}
+    with face.no_grad(), pytest.raises(WriteError, match="single memory location"):
+        exec(f"v = {made}\n{line}", space)
+    assert x.tolist() == before
+
+
+@pytest.mark.parametrize("made", APART)
+@pytest.mark.parametrize("line", COMPUTED)
+def test_what_is_there_once_is_computed_in_place(made, line):
+    twins.agree(f"x = torch.tensor([-1.5, 1.5, 0.875, 2.0, 3.0])\nv = {made}\n{line}")
+
+
+@pytest.mark.parametrize("made", CROSSING)
+@pytest.mark.parametrize("line", ["v.fill_(3)", "v.zero_()", "v[...] = 2"])
+def test_what_puts_one_value_into_elements_that_are_there_twice(made, line):
+    twins.agree(f"x = torch.tensor([-1.5, 1.5, 0.875, 2.0, 3.0])\nv = {made}\n{line}")
