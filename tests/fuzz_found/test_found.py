@@ -631,3 +631,15 @@ def test_what_tells_of_its_history_under_forward_mode():
         return (x + v1 + v2).sum()
 
     compare.derived(f, "forward outside", w)
+
+
+def test_attention_over_the_last_of_a_length():
+    x = values.tensor((3, 40), "float32", 45)
+
+    with limits.tiny():
+
+        def f(x, n):
+            v2 = x[..., :n][..., -6:]
+            return [fx.nn.functional.scaled_dot_product_attention(v2[None], v2[None], v2[None])]
+
+        compare.calls(f, (x, 26), (x, 37), (x, 22), (x, 4))

@@ -275,3 +275,34 @@ def test_what_is_kept_of_lengths_is_bounded():
             _agrees(SERVED["sum"], jitted, n)
         (kept,) = [p.lengths for known in jitted.programs.values() for p in known if p.lengths]
         assert len(kept) <= 4
+
+
+PARTS = {  # of a known size, at places that a number tells
+    "the last": lambda x, n: x[..., :n][..., -6:],
+    "the first of those from the end": lambda x, n: fx.flip(x[..., :n], -1)[..., :6],
+    "every second": lambda x, n: x[..., n : n + 12 : 2],
+    "a block": lambda x, n: x[1:, n : n + 6],
+}
+PRODUCTS = {
+    "of vectors": lambda v: v[0] @ v[1],
+    "of itself": lambda v: v @ v.T,
+    "of a batch": lambda v: fx.stack([v, v]) @ v.T,
+    "with what follows": lambda v: fx.nn.functional.relu(v @ fx.ones((6, 3)) + v[:, :3]),
+    "of attention": lambda v: fx.nn.functional.scaled_dot_product_attention(*[v[None]] * 3),
+    "in a loop": lambda v: fx.scan(lambda c, r: ((v @ v.T) @ c * 0.1 + r, c), v[:, 0], v.T)[1],
+    "solved": lambda v: fx.linalg.solve(v @ v.T + fx.eye(len(v)), v),
+    "of windows": lambda v: fx.nn.functional.conv1d(v[None], fx.ones((2, len(v), 3))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_products_read_parts_from_where_they_lie_in_this_call(part, product):
+    x = fx.random.normal(fx.random.key(1), (4, 60))
+
+    def f(x, n):
+        return PRODUCTS[product](PARTS[part](x, n))
+
+    compiled = fx.jit(f)
+    for n in (26, 37, 22, 9, 37, 44):
+        np.testing.assert_allclose(compiled(x, n), f(x, n), rtol=1e-4, atol=1e-5, err_msg=f"{n}")

@@ -72,10 +72,26 @@ def target_for(sizes: Sizes) -> Target:
         return sizes.touch(specs) or sizes.touch(list(node.params.values()))
 
     def knows(made: Any) -> bool:
-        """Whether what steps read and write is of known sizes, also what they read a part of."""
+        """Whether what steps read and write is of known sizes, and lies at known places.
+
+        Also what they read a part of, and what the operations between do: a product reads slices
+        from where they lie, and its steps do not say where they begin.
+        """
         steps = [made] if isinstance(made, Step) else made
+        seen = {v for step in steps for v in step.reads}
         values = [v for step in steps for v in (*step.reads, *step.writes)]
-        return not sizes.touch([v.spec.shape for v in values])
+        if sizes.touch([v.spec.shape for v in values]):
+            return False
+        waiting = [v for step in steps for v in step.writes]
+        while waiting:
+            value = waiting.pop()
+            if value in seen or value.node is None:
+                continue
+            seen.add(value)
+            if depends(value.node):
+                return False
+            waiting += value.node.inputs
+        return True
 
     def maker(name: str, makers: Sequence[Callable[[Node], Any]]) -> Callable[[Node], Any]:
         own = _KERNELS.get(name)
