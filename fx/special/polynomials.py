@@ -53,7 +53,7 @@ def _known(name: str, n: Tensor) -> list[int]:
             f"{name}: degrees have to be known; under a transform give an int, or a tensor that "
             f"the transform does not see"
         )
-    return sorted({int(k) for k in n.reshape((-1,)).tolist() if 0 <= k < math.inf})
+    return sorted({int(k) for k in n.reshape((-1,)).tolist() if -1 < k < math.inf})
 
 
 def _made(name: str, first: Any, step: _Step, says: str, shift: bool) -> Any:
@@ -65,7 +65,7 @@ def _made(name: str, first: Any, step: _Step, says: str, shift: bool) -> Any:
         one = at * 0.0 + 1.0
         if not isinstance(n, Tensor):
             return _last(first, step, at, one, int(n))
-        degrees = argument(name, n)
+        degrees = floating(name, n)
         # no polynomial has a degree that is not finite
         out = where(degrees - degrees == 0, one * 0.0, math.nan)
         for k in _known(name, degrees):

@@ -36,14 +36,16 @@ def histogramdd(
     """How many points lie in each cell of a grid; see ``fx.histogramdd``.
 
     Args:
-        input: (points, coordinates).
+        input: (..., coordinates).
         bins: a number, or for each coordinate a number or edges.
         range: the ends of all coordinates in one sequence, (low, high, low, high, ...).
-        weight: (points,).
+        weight: (...).
         density: divide by the total and by the size of each cell.
     """
     ends = None if range is None else list(zip(range[::2], range[1::2]))
-    hist, edges = fx.histogramdd(input, bins, ends, weight, density)
+    points = input.reshape(-1, input.shape[-1])
+    weight = None if weight is None else weight.reshape(-1)
+    hist, edges = fx.histogramdd(points, bins, ends, weight, density)
     return HistogramDD(hist, tuple(edges))
 
 

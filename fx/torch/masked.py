@@ -56,9 +56,8 @@ def _reducing(name: str, neutral: Any, reduce: Callable[..., Any]) -> Any:
 
 
 def _products(x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
-    for d in sorted((d % x.ndim for d in dims), reverse=True):
-        x = x.prod(d, keepdim)
-    return x
+    x = x if x.dtype.kind in "fc" else x.to(fx.int64)
+    return fx.prod(x, dims if x.ndim else None, keepdim)
 
 
 sum = _reducing("sum", 0, lambda x, d, k: x.sum(d, k))
@@ -94,8 +93,8 @@ def _along(name: str, neutral: Any, run: Callable[..., Any]) -> Any:
 softmax = _along("softmax", -inf, lambda x, d: fx.softmax(x, d))
 log_softmax = _along("log_softmax", -inf, lambda x, d: fx.log_softmax(x, d))
 softmin = _along("softmin", inf, lambda x, d: fx.softmax(-x, d))
-cumsum = _along("cumsum", 0, lambda x, d: x.cumsum(d))
-cumprod = _along("cumprod", 1, lambda x, d: x.cumprod(d))
+cumsum = _along("cumsum", 0, lambda x, d: x.cumsum(d, dtype=x.dtype))
+cumprod = _along("cumprod", 1, lambda x, d: x.cumprod(d, dtype=x.dtype))
 
 
 def _count(x: Tensor, dims: tuple[int, ...], keepdim: bool, mask: Any) -> Tensor:
@@ -137,7 +136,7 @@ def var(
     dims = _dims(x, dim)
     away = _filled(x - mean(x, dims, keepdim=True, mask=mask), mask, 0)
     count = _count(x, dims, keepdim, mask) - correction
-    return (away * away).sum(dims, keepdim) / count.clamp(min=0)
+    return ((away * away).sum(dims, keepdim) / count.clamp(min=0)).to(away.dtype)  # type: ignore[no-any-return]
 
 
 def std(

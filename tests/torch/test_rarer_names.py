@@ -196,6 +196,20 @@ x.unsafe_split_with_sizes([1, 3], 1)
 x.is_set_to(y)
 x.is_set_to(x)
 x.new_empty_strided((2, 3), (3, 1)).shape
+[getattr(torch.special, f)(y.detach(), x.detach() * 3) for f in ("chebyshev_polynomial_t", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p")]
+torch.special.chebyshev_polynomial_u(m, m)
+torch.special.shifted_chebyshev_polynomial_w(x.detach(), m)
+[x.norm("nuc"), t.norm("nuc", (0, 2)), torch.norm(t, "nuc", [1, 2], True)]
+[torch.masked.prod(x[0, 0], dim=0, keepdim=True), torch.masked.prod(t, (0, 2), mask=t > 0)]
+[torch.masked.prod(i.to(torch.uint8), 0), torch.masked.cumsum(i.to(torch.uint8), 0), torch.masked.prod(m, 1)]
+torch.masked.var(x.half(), 1).dtype
+[torch.linspace(x[0, 0].float().detach(), 2, 50, dtype=torch.float64), torch.linspace(-2, p[0, 0], 7).dtype]
+[torch.linspace(torch.tensor(-3.0), 5, 9, dtype=d) for d in (torch.int64, torch.float64, torch.complex128)]
+[torch.cov(x, fweights=n.repeat(2)[:4], aweights=p[0].float()), x.cov(aweights=p[0].float(), correction=0)]
+[torch.gather(x[0], 0, i.new_zeros(2, 0)), x.gather(1, i.new_zeros(0))]
+[m.sign(), m.sgn(), torch.sign(m), torch.tensor([float("nan"), -2.0]).sgn()]
+[torch.addr(m[:3, :3], m[0, :3], m[1, :3]), torch.addr(m[:, :3], m[0, :3], m[1, :3], beta=0), torch.addr(m[:, :3], m[0, :3], m[2, :3], alpha=0)]
+torch.histogramdd(t, [2, 3, 2], range=[-1.0, 1.0, -1.0, 2.0, -2.0, 1.0], weight=t[..., 0].abs().detach())
 torch.i0(x)
 torch.igamma(p, p + 0.5)
 torch.igammac(p, p + 0.5)

@@ -325,9 +325,7 @@ def linspace(
         )  # fmt: skip
         return numbers, (stop - start) / gaps if gaps > 0 else float("nan")
     if isinstance(start, Tensor) or isinstance(stop, Tensor):
-        t = linspace(0.0, 1.0, num, endpoint=endpoint, device=name)
-        out = start * (1.0 - t) + stop * t
-        return out if dtype is None else compare.astype(out, dtype=dtypes.as_dtype(dtype))
+        return _between(start, stop, num, endpoint, dtype, name)
     if dtype is None:
         is_complex = isinstance(start, complex) or isinstance(stop, complex)
         wanted = dtypes.dtype_of_scalar(1j if is_complex else 1.0)
@@ -351,6 +349,20 @@ def linspace(
             out = prims.counted((num,), 0, start, step, counts, name)
         out = compare.astype(out, dtype=wanted) if whole else out
     return with_grad(out, "linspace") if requires_grad else out
+
+
+def _between(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, device: str) -> Tensor:
+    """``linspace`` of tensors, computed in the dtype of the result, which may be finer than theirs."""
+    start, stop = as_tensor(start), as_tensor(stop)
+    if dtype is None:
+        both = dtypes.promote_types(start._dtype, stop._dtype)
+        wanted = dtypes.promote_types(both, default_dtype())
+    else:
+        wanted = dtypes.as_dtype(dtype)
+    inner = wanted if wanted in dtypes.INEXACT else dtypes.float64
+    t = linspace(0.0, 1.0, num, endpoint=endpoint, device=device, dtype=dtypes.real_of(inner))
+    start, stop = compare.astype(start, dtype=inner), compare.astype(stop, dtype=inner)
+    return compare.astype(start * (1.0 - t) + stop * t, dtype=wanted)  # type: ignore[no-any-return]
 
 
 def _both_ways(start: Any, stop: Any, step: Any, num: int, dtype: Any) -> np.ndarray:

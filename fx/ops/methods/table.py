@@ -56,7 +56,7 @@ _SAME: tuple[tuple[ModuleType, str], ...] = (
         slice_scatter vsplit"""),
     (counting, """
         bincount corrcoef cov histc histogram nanmedian nanquantile unique_consecutive"""),
-    (complex_numbers, "angle conj_physical isreal sgn"),
+    (complex_numbers, "angle conj_physical isreal"),
     (chains, "addbmm addr matrix_power"),
     (solved, """
         cholesky cholesky_inverse cholesky_solve det inverse logdet lu_solve slogdet

@@ -22,6 +22,7 @@ from fx.ops.indexing import scattering, searching
 from fx.ops.making import patterns
 from fx.ops.operands import argument, boolean, cast, flattened, of_scalar, operands, truth
 from fx.ops.pointwise import composed as pointwise
+from fx.ops.pointwise.complex_numbers import sgn as _sgn
 from fx.ops.pointwise.elementwise import imag, power, real
 from fx.ops.products.linear import matmul
 from fx.ops.reductions import cumulative, ordering, statistics
@@ -61,7 +62,12 @@ def where(self: Tensor, condition: Any, other: Any) -> Tensor:
 def sign(self: Tensor) -> Tensor:
     """-1, 0 or 1 by the sign; 0 of NaN."""
     x = argument("sign", self)
-    return _sign(x) if x._dtype in FLOATING else elementwise.sign(x)  # type: ignore[no-any-return]
+    return _sign(x) if x._dtype in FLOATING else _sgn(x)  # type: ignore[no-any-return]
+
+
+def sgn(self: Tensor) -> Tensor:
+    """The sign; of a complex number itself divided by its absolute value, 0 for 0."""
+    return sign(self)
 
 
 _sign = elements(
@@ -326,7 +332,7 @@ real = property(real)
 imag = property(imag)
 
 METHODS = """
-    add sub pow sign where clamp_min clamp_max type_as sum prod count_nonzero var std max min median
+    add sub pow sign sgn where clamp_min clamp_max type_as sum prod count_nonzero var std max min median
     sort diff take take_along_dim repeat_interleave
     index_put masked_scatter nonzero tril triu diag real imag
     __matmul__ __rmatmul__ __divmod__ __rdivmod__ stft istft i0 igamma igammac

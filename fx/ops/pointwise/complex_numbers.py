@@ -96,6 +96,8 @@ def view_as_complex(x: Any) -> Tensor:
 def sgn(x: Any) -> Tensor:
     """The sign; of a complex number itself divided by its absolute value, 0 for 0."""
     x = argument("sgn", x)
+    if x._dtype == dtypes.bool_:
+        return x & x  # type: ignore[no-any-return]
     if x._dtype not in dtypes.COMPLEX:
         return prims.sign(x)
     size = x.abs()

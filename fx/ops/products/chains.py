@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import fx.prims.compare as compare
+from fx import dtypes
 from fx.errors import ShapeError
 from fx.ops.autocasting import in_half
 from fx.ops.axes import integer
@@ -25,6 +26,8 @@ def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tens
     """beta * x + alpha * (the outer product of two vectors)."""
     x, a, b = (argument("addr", one) for one in (x, vec1, vec2))
     a = a[:, None]
+    if x._dtype == a._dtype == b._dtype == dtypes.bool_:
+        return (x & bool(beta)) | (a & b & bool(alpha))  # type: ignore[no-any-return]
     if beta == 1 and x._dtype == a._dtype == b._dtype:
         return addcmul(x, a, b, value=alpha)
     return _weighed(x, beta, a * b, alpha)

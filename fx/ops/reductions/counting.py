@@ -291,8 +291,9 @@ def cov(x: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = No
         weights = _weights("fweights", fweights, x)
         if weights._dtype not in dtypes.INTEGRAL:
             raise DTypeError(f"cov: fweights are counts, integers, got {weights._dtype.name}")
+        weights = cast(weights, x._dtype)
     if aweights is not None:
-        by = _weights("aweights", aweights, x)
+        by = cast(_weights("aweights", aweights, x), x._dtype)
         weights = by if weights is None else weights * by
     if weights is None:
         total: Any = x._shape[1]
@@ -300,14 +301,13 @@ def cov(x: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = No
         scaled = centred
         divisor = total - correction
     else:
-        weights = cast(weights, x._dtype)
         total = weights.sum()
         centred = x - ((x * weights).sum(1) / total)[:, None]
         scaled = centred * weights
         if aweights is None:
             divisor = total - correction
         else:
-            divisor = total - correction * (weights * cast(by, x._dtype)).sum() / total
+            divisor = total - correction * (weights * by).sum() / total
     if isinstance(divisor, Tensor):
         divisor = divisor.clamp(min=0)
     else:
@@ -323,6 +323,8 @@ def _weights(word: str, given: Any, x: Tensor) -> Tensor:
             f"cov: {word} must have shape {x.shape[1:]}, one for each observation, got "
             f"{weights.shape}"
         )
+    if type(weights) is Tensor and (weights < 0).any():
+        raise ValueError(f"cov: {word} must not be negative, got {float(weights.min())}")
     return weights
 
 

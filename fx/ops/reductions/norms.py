@@ -38,7 +38,7 @@ def norm(
     Args:
         x: a floating or complex tensor of any shape; float16 and bfloat16 go by float32.
         p: a number, ``float("inf")``, ``-float("inf")``, or ``"fro"`` for 2. The 0-norm counts what
-            is not 0.
+            is not 0. ``"nuc"``: the sum of the singular values of matrices in two axes.
         axis: the axes to reduce, all of them for None.
         keepdims: keep the reduced axes, with size 1.
         dtype: the dtype to compute in.
@@ -56,8 +56,15 @@ def norm(
     x = averaged("norm", x, dtype)
     if p in ("fro", None):
         p = 2
+    if p == "nuc":
+        from fx import linalg
+
+        axis = (dim if axis is None else axis) or ((0, 1) if x.ndim == 2 else None)
+        if axis is None:
+            raise ShapeError(f"norm: p='nuc' of shape {x.shape} needs the two axes of matrices")
+        return linalg.matrix_norm(x, ord="nuc", axis=axis, keepdims=keepdims or keepdim)
     if not isinstance(p, int | float):
-        raise ValueError(f"norm: p must be a number or 'fro', got {p!r}")
+        raise ValueError(f"norm: p must be a number, 'fro' or 'nuc', got {p!r}")
     result = dtypes.real_of(x._dtype)
     if x._dtype.itemsize == 2:
         x = cast(x, dtypes.float32)
