@@ -10,7 +10,7 @@ import numpy as np
 
 from fx.errors import ArgumentError
 from fx.ops.indexing.searching import where
-from fx.ops.operands import argument, floating
+from fx.ops.operands import floating
 from fx.tensor import Tensor
 
 _Step = Callable[[int, Tensor, Tensor, Tensor], Tensor]

@@ -15,7 +15,7 @@ from fx.ops.shapes import assembly
 from fx.seen import TORCH, Size
 from fx.tensor import Tensor
 from fx.torch._functions import FUNCTIONS, into, with_numpys_words
-from fx.writing import complex_views
+from fx.writing import dtype_views
 
 # taken as they are ------------------------------------------------------------------------------
 
@@ -26,7 +26,7 @@ unravel_index, vander = assembly.unravel_index, assembly.vander
 trapezoid, trapz = counting.trapezoid, counting.trapz
 cumulative_trapezoid = counting.cumulative_trapezoid
 polar, rsub, chain_matmul = complex_numbers.polar, torch_names.rsub, chains.chain_matmul
-view_as_real, view_as_complex = complex_views.view_as_real, complex_views.view_as_complex
+view_as_real, view_as_complex = dtype_views.view_as_real, dtype_views.view_as_complex
 einsum, can_cast = fx.einsum, fx.can_cast
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from fx.dtypes import FLOATING, INTEGRAL
 from fx.prims.complex import part
 from fx.prims.shape import broadcast_to, reshape, transpose
 from fx.writing.layouts import on_array
 
 Path = tuple[tuple[Any, dict[str, Any]], ...]
 
-selections: dict[str, Any] = {}  # those of ``views`` and ``complex_views``, which put them here
+selections: dict[str, Any] = {}  # those of ``views`` and ``dtype_views``, which put them here
+_IN_BITS = FLOATING | INTEGRAL  # what has bits that another dtype may read
 
 
 def steps(r: Any, m: Any) -> Path | None:
@@ -25,7 +27,12 @@ def steps(r: Any, m: Any) -> Path | None:
 
 
 def _of_other_dtype(r: Any, m: Any) -> Path | None:
-    """Steps to the parts of complex numbers, or from their parts to them."""
+    """Steps to the parts of complex numbers, from their parts to them, or to bits as wide."""
+    both = {r.dtype, m.dtype}
+    if r.dtype.itemsize == m.dtype.itemsize and both <= _IN_BITS:
+        bits = selections["bits"](r.dtype, m.dtype)
+        rest = steps(bits.cpu(r), m)
+        return None if rest is None else ((bits, {}), *rest)
     pairs, numbers = selections["pairs"], selections["numbers"]
     if r.dtype.kind == "c" and m.dtype == r.real.dtype:
         for turn in (0, 1):

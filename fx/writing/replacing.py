@@ -39,6 +39,9 @@ def replaced(path: Any, base: Any, value: Any) -> Any:
             rest, taken = (*rest[:k], *rest[k + 1 :]), (rest[k],)
         elif conjugated(rest):
             value = conj(value)
+        for primitive, _ in reversed(rest):
+            if getattr(primitive, "alike", False):
+                value = primitive.undone(value)
         path = (*path[:at], *taken, (Steps(rest), {}))
     steps = [base]
     for primitive, params in path[:-1]:
@@ -90,6 +93,11 @@ class Steps:
         self.path = path
 
 
+def _alike(primitive: Any) -> bool:
+    """Whether elements stay where they are, and only what they mean is another thing."""
+    return primitive is conj or getattr(primitive, "alike", False)
+
+
 def _places(path: Any, shape: tuple[int, ...]) -> Tensor:
     """Where the elements that a path selects are among those of a shape, counted through."""
     counted: Any = np.arange(prod(shape)).reshape(shape)
@@ -97,8 +105,10 @@ def _places(path: Any, shape: tuple[int, ...]) -> Tensor:
         if has_positions(params):  # which are known when the program runs
             places = new_tensor(np.ascontiguousarray(counted))
             for primitive, params in path[i:]:
-                if primitive is not conj:
+                if not _alike(primitive):
                     places = primitive(places, **params)
             return places
+        if _alike(primitive):
+            continue
         counted = on_array(primitive, counted, params)
     return new_tensor(np.ascontiguousarray(counted))

@@ -352,7 +352,7 @@ def linspace(
 
 
 def _between(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, device: str) -> Tensor:
-    """``linspace`` of tensors, computed in the dtype of the result, which may be finer than theirs."""
+    """``linspace`` of tensors, computed in the dtype of the result: it may be finer than theirs."""
     start, stop = as_tensor(start), as_tensor(stop)
     if dtype is None:
         both = dtypes.promote_types(start._dtype, stop._dtype)

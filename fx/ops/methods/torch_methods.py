@@ -332,8 +332,8 @@ real = property(real)
 imag = property(imag)
 
 METHODS = """
-    add sub pow sign sgn where clamp_min clamp_max type_as sum prod count_nonzero var std max min median
-    sort diff take take_along_dim repeat_interleave
+    add sub pow sign sgn where clamp_min clamp_max type_as sum prod count_nonzero var std max min
+    median sort diff take take_along_dim repeat_interleave
     index_put masked_scatter nonzero tril triu diag real imag
     __matmul__ __rmatmul__ __divmod__ __rdivmod__ stft istft i0 igamma igammac
     polygamma

@@ -20,8 +20,10 @@ from fx.ops.operands import argument, cast, same_view
 from fx.ops.pointwise.elementwise import conj
 from fx.ops.products import matrices
 from fx.ops.shapes import broadcasting, joining, manipulation
+from fx.prims.compare import bitcast
 from fx.tensor import Tensor
 
+_IN_BITS = dtypes.FLOATING | dtypes.INTEGRAL
 _SIZES = (int, tuple, list, Tensor)
 
 
@@ -51,12 +53,20 @@ def view(self: Tensor, *shape: Any) -> Tensor:
         wanted = as_dtype(shape[0])
         if wanted == self._dtype:
             return same_view(self)
+        both = {wanted, self._dtype}
+        if both <= _IN_BITS and wanted.itemsize == self._dtype.itemsize:
+            return in_bits(self, wanted)
         raise DTypeError(
-            f"x.view({wanted.name}) would read the bytes of {self.dtype.name} anew; fx tensors do "
-            f"not show their bytes: write x.astype(fx.{wanted.name}) to convert the values, or "
-            f"fx.from_numpy(x.numpy().view(...)) for the bytes"
+            f"x.view({wanted.name}) would read the bytes of {self.dtype.name} anew, which integers "
+            f"and floats of one width do: write x.astype(fx.{wanted.name}) to convert the values, "
+            f"or fx.from_numpy(x.numpy().view(...)) for a copy of the bytes"
         )
     return _reshaped(self, shape, True)
+
+
+def in_bits(x: Tensor, wanted: Any) -> Tensor:
+    """The bits of numbers read as a dtype as wide; scripts get a view (``fx/writing``)."""
+    return bitcast(x, dtype=wanted)  # type: ignore[no-any-return]
 
 
 def view_as(self: Tensor, other: Tensor) -> Tensor:
