@@ -151,7 +151,8 @@ def istft(
 
     Args:
         input: (points, pieces) or (batch, points, pieces), complex.
-        n_fft, hop_length, win_length, window, center, normalized, onesided: those of ``stft``.
+        n_fft, hop_length, win_length, window, center, normalized: those of ``stft``.
+        onesided: whether spectra are halves; unless told they are where they have not n_fft points.
         length: of the signal; it is cut, or gets zeros behind.
         return_complex: whether the signal is complex; then spectra are whole.
 
@@ -177,9 +178,11 @@ def istft(
     if x._dtype.kind != "c":
         raise DTypeError("istft: expected complex spectra, as stft(..., return_complex=True) gives")
     points, hop, width = _lengths("istft", n_fft, hop_length, win_length)
-    half = _sides("istft", onesided, x, window, not return_complex)
     if x.ndim not in (2, 3) or not x.size:
         raise ShapeError(f"istft: expected (points, pieces) or (batch, ...), got shape {x.shape}")
+    if onesided is None:
+        onesided = x._shape[-2] != points
+    half = _sides("istft", onesided, x, window, not return_complex)
     if hop > width:
         raise ShapeError(f"istft: expected hop_length <= win_length = {width}, got {hop}")
     expected = points // 2 + 1 if half else points

@@ -157,7 +157,7 @@ def gradient(
     steps = spacing if several else [1 if spacing is None else spacing] * len(axes)
     if len(steps) != len(axes):
         raise ValueError(f"gradient: spacing has {len(steps)} entries for {len(axes)} axes")
-    x = input if input.dtype.kind in "fc" else input.to(default_dtype())
+    x = input if input.dtype in fx.dtypes.INEXACT else input.to(default_dtype())
     return tuple([slopes(x, axis, step, edge_order) for axis, step in zip(axes, steps)])
 
 

@@ -56,7 +56,7 @@ def _reducing(name: str, neutral: Any, reduce: Callable[..., Any]) -> Any:
 
 
 def _products(x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
-    x = x if x.dtype.kind in "fc" else x.to(fx.int64)
+    x = x if x.dtype in fx.dtypes.INEXACT else x.to(fx.int64)
     return fx.prod(x, dims if x.ndim else None, keepdim)
 
 
@@ -136,7 +136,8 @@ def var(
     dims = _dims(x, dim)
     away = _filled(x - mean(x, dims, keepdim=True, mask=mask), mask, 0)
     count = _count(x, dims, keepdim, mask) - correction
-    return ((away * away).sum(dims, keepdim) / count.clamp(min=0)).to(away.dtype)  # type: ignore[no-any-return]
+    squares = (away * away.conj()).real if away.is_complex() else away * away
+    return (squares.sum(dims, keepdim) / count.clamp(min=0)).to(away.dtype)  # type: ignore[no-any-return]
 
 
 def std(

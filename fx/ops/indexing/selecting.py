@@ -12,7 +12,7 @@ import fx.prims.compare as compare
 import fx.prims.indexing as prims
 import fx.prims.shape as shape_prims
 from fx.dtypes import as_dtype, int64
-from fx.errors import DTypeError
+from fx.errors import DTypeError, ShapeError
 from fx.ops.axes import integer, normal_axis, required_axis
 from fx.ops.convert import as_tensor
 from fx.ops.indexing.beyond import taken_beyond
@@ -110,11 +110,14 @@ def _index_update(name: str, x: Any, axis: int, index: Any, source: Any, mode: s
         return of_scalar(partial(_index_update, name), x, axis, index, source, mode)  # type: ignore[no-any-return]
     at = normal_axis(name, axis, x._shape)
     index = flattened(_indices(name, index, x))
-    source = partner(name, "value" if name == "index_fill" else "source", source, x)
+    word = "value" if name == "index_fill" else "source"
+    source = partner(name, word, source, x)
     shape = (*x._shape[:at], index._shape[0], *x._shape[at + 1 :])
     if source._shape != shape:
-        stretched = broadcast_to if source._shape else shape_prims.stretched
-        source = stretched(source, shape)
+        if source._shape:
+            wanted = "()" if word == "value" else f"{shape}, a slice for each index, or ()"
+            raise ShapeError(f"{name}: {word} must have shape {wanted}, got {source.shape}")
+        source = shape_prims.stretched(source, shape)
     return prims.scattered(x, index, source, at, mode)  # type: ignore[no-any-return]
 
 

@@ -183,7 +183,7 @@ def sum_to_size(self: Tensor, *shape: Any, size: Any = None) -> Tensor:
     wanted = sizes(shape if size is None else (size,), "sum_to_size")
     if wanted == self._shape:
         return self if type(self) is Tensor or self.written else same_view(self)
-    summed = self if self._dtype.kind in "fc" else cast(self, dtypes.int64)
+    summed = self if self._dtype in dtypes.INEXACT else cast(self, dtypes.int64)
     return shape_prims.sum_to(summed, shape=wanted)
 
 

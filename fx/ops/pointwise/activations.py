@@ -6,10 +6,11 @@ from typing import Any
 
 import fx.prims.activations as fused
 import fx.prims.elementwise as prims
-from fx.dtypes import float32
+from fx.dtypes import COMPLEX, float32
 from fx.ops.axes import normal_axis
 from fx.ops.operands import argument, cast, floating, of_scalar, public, requested
 from fx.ops.pointwise import complex_rows
+from fx.ops.pointwise.elementwise import sigmoid
 from fx.quick import quick
 from fx.tensor import Tensor
 
@@ -51,6 +52,8 @@ def silu(x: Any) -> Tensor:
     x = floating("silu", x)
     if x._dtype.itemsize == 2:
         return cast(silu(cast(x, float32)), x._dtype)
+    if x._dtype in COMPLEX:
+        return x * sigmoid(x)  # type: ignore[no-any-return]
     return _silu(x)  # type: ignore[no-any-return]
 
 

@@ -17,6 +17,7 @@ import fx.prims.complex as complex_prims
 import fx.prims.elementwise as prims
 import fx.prims.special as special
 from fx.config import modes, writing
+from fx.dtypes import COMPLEX
 from fx.ops.operands import argument, floating, known_scalar, operands, public, same_view, viewed
 from fx.primitive import Primitive, bind_two
 from fx.prims.creation import full
@@ -63,15 +64,20 @@ def _named(function: Callable[..., Tensor], name: str, doc: str) -> Callable[...
     return function
 
 
-def _float(name: str, prim: Primitive, sentence: str, value: str, result: str) -> Any:
-    """A function of one operand with a floating result."""
+def _float(
+    name: str, prim: Primitive, sentence: str, value: str, result: str, of_complex: Any = None
+) -> Any:
+    """A function of one operand with a floating result; ``of_complex`` is the same in others."""
 
     fast = quick(prim)
 
     def function(x: Any, /) -> Tensor:
         if type(x) is Tensor and x._a.dtype.kind == "f":
             return fast(x)  # type: ignore[no-any-return]
-        return fast(floating(name, x))  # type: ignore[no-any-return]
+        x = floating(name, x)
+        if of_complex is not None and x._dtype in COMPLEX:
+            return of_complex(x)  # type: ignore[no-any-return]
+        return fast(x)  # type: ignore[no-any-return]
 
     kinds = "; integers and bool become the default floating dtype"
     fields = {"sentence": sentence, "name": name, "value": value, "result": result}
@@ -159,7 +165,9 @@ atanh = arctanh = _float(
     "atanh", prims.arctanh, "The inverse hyperbolic tangent; NaN outside [-1, 1].", "0.0", "0.")
 
 # special functions ------------------------------------------------------------------------------
-sigmoid = _float("sigmoid", prims.sigmoid, "1 / (1 + exp(-x)), without overflow.", "0.0", "0.5000")
+sigmoid = _float(
+    "sigmoid", prims.sigmoid, "1 / (1 + exp(-x)), of floats without overflow.", "0.0", "0.5000",
+    lambda x: 1.0 / (1.0 + exp(-x)))
 erf = _float("erf", special.erf, "The error function.", "0.0", "0.")
 erfc = _float("erfc", special.erfc, "1 - erf(x), exact where erf(x) is near 1.", "0.0", "1.")
 erfinv = _float("erfinv", special.erfinv, "The inverse of erf on (-1, 1).", "0.0", "0.")

@@ -291,9 +291,9 @@ def cov(x: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = No
         weights = _weights("fweights", fweights, x)
         if weights._dtype not in dtypes.INTEGRAL:
             raise DTypeError(f"cov: fweights are counts, integers, got {weights._dtype.name}")
-        weights = cast(weights, x._dtype)
+        weights = cast(weights, dtypes.real_of(x._dtype))
     if aweights is not None:
-        by = cast(_weights("aweights", aweights, x), x._dtype)
+        by = cast(_weights("aweights", aweights, x), dtypes.real_of(x._dtype))
         weights = by if weights is None else weights * by
     if weights is None:
         total: Any = x._shape[1]
@@ -311,7 +311,7 @@ def cov(x: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = No
     if isinstance(divisor, Tensor):
         divisor = divisor.clamp(min=0)
     else:
-        divisor = as_tensor(float(max(divisor, 0)), dtype=x._dtype, device=x.device)
+        divisor = as_tensor(float(max(divisor, 0)), dtype=dtypes.real_of(x._dtype), device=x.device)
     out = scaled @ centred.mT.conj() / divisor
     return out.reshape(()) if x.shape[0] == 1 else out
 
