@@ -113,7 +113,7 @@ def _index_update(name: str, x: Any, axis: int, index: Any, source: Any, mode: s
     word = "value" if name == "index_fill" else "source"
     source = partner(name, word, source, x)
     shape = (*x._shape[:at], index._shape[0], *x._shape[at + 1 :])
-    if source._shape != shape:
+    if source._shape != shape or word == "value":
         if source._shape:
             wanted = "()" if word == "value" else f"{shape}, a slice for each index, or ()"
             raise ShapeError(f"{name}: {word} must have shape {wanted}, got {source.shape}")
