@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fx.errors import ArgumentError
+from fx.errors import ArgumentError, BatchedValueError
 from fx.ops.indexing.searching import where
 from fx.ops.operands import floating
 from fx.tensor import Tensor
@@ -48,12 +48,14 @@ _FAMILIES: dict[str, tuple[Callable[[Tensor], Tensor], _Step, str]] = {
 
 
 def _known(name: str, n: Tensor) -> list[int]:
-    if type(n) is not Tensor:
+    try:
+        known = n.reshape((-1,)).tolist()
+    except BatchedValueError as error:
         raise ArgumentError(
-            f"{name}: degrees have to be known; under a transform give an int, or a tensor that "
-            f"the transform does not see"
-        )
-    return sorted({int(k) for k in n.reshape((-1,)).tolist() if -1 < k < math.inf})
+            f"{name}: degrees have to be known; inside vmap give an int, or a tensor that it does "
+            f"not map"
+        ) from error
+    return sorted({int(k) for k in known if -1 < k < math.inf})
 
 
 def _made(name: str, first: Any, step: _Step, says: str, shift: bool) -> Any:

@@ -237,8 +237,13 @@ def test_scipys_names_of_polynomials():
         np.testing.assert_allclose(
             got, getattr(scipy, f"eval_{name}")(6, x), rtol=1e-11, atol=1e-12
         )
+    at, degrees = fx.tensor([0.3, 0.5, 0.7]), fx.tensor([1, 2, 3])
+    jitted = fx.jit(fx.special.eval_chebyt)
+    for n in (degrees, degrees + 1):
+        got, expected = jitted(n, at).numpy(), scipy.eval_chebyt(n.numpy(), at.numpy())
+        np.testing.assert_allclose(got, expected, rtol=1e-5)
     with pytest.raises(ValueError, match="degrees have to be known"):
-        fx.jit(lambda n: fx.special.eval_chebyt(n, fx.ones(3)))(fx.tensor([1, 2, 3]))
+        fx.vmap(fx.special.eval_chebyt)(degrees, at)
 
 
 POINTS = [0.0, -0.0, 1.0, -1.0, 0.5, INF, -INF, NAN, 2.0]

@@ -212,6 +212,7 @@ torch.masked.var(x.half(), 1).dtype
 [torch.istft(torch.polar(t[0].abs(), t[0]), 4, window=p[0], return_complex=True), torch.istft(torch.polar(t[0], t[0]), 4, window=p[0])]
 [torch.cov(torch.polar(x, y)), torch.cov(torch.polar(x, y), fweights=n.repeat(2)[:4], aweights=p[0]), torch.polar(x, y).corrcoef()]
 [torch.sigmoid(torch.polar(x, y)), torch.nn.functional.silu(torch.polar(x, y)), torch.polar(x, y).sigmoid().real]
+[x[0, 0].nonzero(), m.new_zeros(()).nonzero(), jit(lambda v: (v.nonzero(), (v * 0).nonzero()))(x[0, 0].detach())]
 [m.sign(), m.sgn(), torch.sign(m), torch.tensor([float("nan"), -2.0]).sgn()]
 [torch.addr(m[:3, :3], m[0, :3], m[1, :3]), torch.addr(m[:, :3], m[0, :3], m[1, :3], beta=0), torch.addr(m[:, :3], m[0, :3], m[2, :3], alpha=0)]
 torch.histogramdd(t, [2, 3, 2], range=[-1.0, 1.0, -1.0, 2.0, -2.0, 1.0], weight=t[..., 0].abs().detach())
@@ -258,13 +259,16 @@ torch.masked.logaddexp(x, y, input_mask=m, other_mask=part)
 """.strip().split("\n")
 
 
+JIT = {torch: lambda f: f, fx.torch: fx.jit}
+
+
 def evaluated(line, library):
     """What the line gives, flat, and the gradients of its weighed sum."""
     leaves = {n: library.from_numpy(a.copy()).requires_grad_() for n, a in FLOATING.items()}
     names = {n: library.from_numpy(a.copy()) for n, a in OTHERS.items()} | leaves
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        results = flat(eval(line, {"torch": library, **names}))
+        results = flat(eval(line, {"torch": library, "jit": JIT[library], **names}))
     loss = 0
     for result in results:
         if getattr(result, "requires_grad", False):

@@ -168,7 +168,7 @@ def argwhere(x: Any, *, size: int | None = None, fill_value: Any = None) -> Tens
     flat = true_places("nonzero", truth(x))
     columns = [shape_prims.reshaped(c, (*c.shape, 1)) for c in _coordinates(flat, x._shape)]
     if not columns:
-        return shape_prims.reshaped(along(flat, 0, 0, 0), (0, 0))
+        return along(shape_prims.reshaped(flat, (*flat._shape, 1)), 1, 0, 0)
     return shape_prims.concatenate(*columns, axis=1)
 
 
