@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 import fx
+from fx.backends.cpu.llvm.machines import lane_bytes
 from fx.prims.linalg.lu import lu, lu_solve
 from fx.prims.linalg.triangular import triangular_solve
 from tests.linalg.peers import close, numbers, positive
 
-COUNTS = (9, 40)  # fewer than a vector of float32 holds, and some and a part of one
+# fewer than a vector of float32 holds, and some and a part of one
+COUNTS = (lane_bytes() // 8 + 1, 40)
 
 
 def one_by_one(function, *stacks):

@@ -8,6 +8,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+from numpy._core._multiarray_umath import __cpu_features__
 
 from fx import limits
 from fx.backends.cpu._arrays import copied, memory_order, transposed_back, zero_of
@@ -55,6 +56,12 @@ def _or_compiled(name: str) -> Any:
         return ufunc(x, y) if found is None else found
 
     return one if ufunc.nin == 1 else two
+
+
+def _transcendental(name: str) -> Any:
+    """A ufunc where NumPy takes vectors of elements, with AVX-512 only; else ``_or_compiled``."""
+    vectors = __cpu_features__.get("AVX512_SKX", False)
+    return getattr(np, name) if vectors else _or_compiled(name)
 
 
 def _of_numbers(name: str) -> Any:
@@ -137,18 +144,21 @@ floor_divide, remainder, fmod = [
     _divided(_or_compiled(name)) for name in ("floor_divide", "remainder", "fmod")
 ]
 maximum, minimum = _without("c", np.maximum), _without("c", np.minimum)
-arctan2, hypot = np.arctan2, _or_compiled("hypot")
+hypot = _or_compiled("hypot")
 logaddexp, copysign, nextafter = map(_or_compiled, ("logaddexp", "copysign", "nextafter"))
 negative, abs, sign, sqrt = np.negative, np.abs, _or_compiled("sign"), np.sqrt
 square = _without("b", np.square)
-exp, exp2, expm1, log, log2, log10, log1p = (
-    np.exp, np.exp2, np.expm1, np.log, np.log2, np.log10, np.log1p
-)  # fmt: skip
-sin, cos, tan, arcsin, arccos, arctan = np.sin, np.cos, np.tan, np.arcsin, np.arccos, np.arctan
-sinh, cosh, tanh, arcsinh, arccosh, arctanh = (
-    np.sinh, np.cosh, np.tanh, np.arcsinh, np.arccosh, np.arctanh
-)  # fmt: skip
-reciprocal = _or_compiled("reciprocal")
+exp, exp2, expm1, log, log2, log10, log1p, sin, cos, tan, arcsin, arccos, arctan = [
+    _transcendental(name)
+    for name in (
+        "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "arcsin",
+        "arccos", "arctan",
+    )
+]  # fmt: skip
+sinh, cosh, tanh, arcsinh, arccosh, arctanh = [
+    _transcendental(name) for name in ("sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh")
+]
+arctan2, reciprocal = _transcendental("arctan2"), _or_compiled("reciprocal")
 equal, not_equal = np.equal, np.not_equal
 less, less_equal, greater, greater_equal = (
     _without("c", f) for f in (np.less, np.less_equal, np.greater, np.greater_equal)

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from math import prod
 from typing import Any, NamedTuple
 
+from fx.backends.cpu.llvm.machines import lane_bytes
+
 THREADS = ("threads",)
 
 
@@ -87,10 +89,10 @@ def _in_lanes(
         price: nanoseconds of a matrix in float32.
         more: bytes of other scratch memory.
     """
-    most, count, width = max(a.shape[-2:]), prod(a.shape[:-2]), 64 // a.dtype.itemsize
+    most, count, width = max(a.shape[-2:]), prod(a.shape[:-2]), lane_bytes() // a.dtype.itemsize
     if most > _MOST_IN_LANES or count < width // 2 or a.dtype.kind == "c":
         return None
-    areas = (64 * vectors, *more)
+    areas = (lane_bytes() * vectors, *more)
     words = (*words, count, *[scratch(i) for i in range(len(areas))], *_ROOM)
     return Plan(name, a.dtype.char, -(-count // width), 16 * price, words, areas, group)
 

@@ -91,6 +91,20 @@ def host() -> Machine:
 
 
 limits.on_change(host.cache_clear)
+
+
+@cache
+def lane_bytes() -> int:
+    """Bytes of the vectors that hold matrices side by side: this CPU's longest, of 32 or 64.
+
+    No limit changes it, for code with such vectors is kept whatever the limits are.
+    """
+    from llvmlite import binding
+
+    features = str(binding.get_host_cpu_features().flatten())
+    return max(32, described(str(binding.get_default_triple()), "", features).vector_bytes)
+
+
 _other: ContextVar[Machine | None] = ContextVar("target", default=None)
 
 

@@ -7,14 +7,14 @@ registers (``turned``); of fewer matrices or elements than lanes, elements go on
 
 from numpy import nan
 
-from fx.backends.cpu.irregular.lanes.vectors import read, spread, turned, write
+from fx.backends.cpu.irregular.lanes.vectors import BITS, read, spread, turned, write
 from fx.backends.cpu.irregular.language import inline, like, offset, width_of
 
 
 @inline
 def lanes(x):
-    """Elements of a vector of 64 bytes."""
-    return 512 // width_of(x)
+    """Elements of a vector."""
+    return BITS // width_of(x)
 
 
 @inline

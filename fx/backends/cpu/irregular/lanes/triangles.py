@@ -19,6 +19,7 @@ from fx.backends.cpu.irregular.lanes.memory import (
     up,
 )
 from fx.backends.cpu.irregular.lanes.vectors import (
+    MANY_REGISTERS,
     any_of,
     pick,
     read,
@@ -32,8 +33,8 @@ from fx.backends.cpu.irregular.lapack import own_part
 
 
 @inline
-def _tile(c, row, column, a, a_row, a_column, b, b_row, b_column, count):
-    """c[i, j] -= sum of a[i, k] b[k, j] over k < count, for i, j < 4; steps are in elements."""
+def _four_columns(c, row, column, a, a_row, a_column, b, b_row, b_column, count):
+    """``_tile`` where registers hold 16 sums."""
     c00, c01 = read(c), read(offset(c, column))
     c02, c03 = read(offset(c, 2 * column)), read(offset(c, 3 * column))
     d = offset(c, row)
@@ -77,6 +78,42 @@ def _tile(c, row, column, a, a_row, a_column, b, b_row, b_column, count):
     write(offset(f, column), c31)
     write(offset(f, 2 * column), c32)
     write(offset(f, 3 * column), c33)
+
+
+@inline
+def _two_columns(c, row, column, a, a_row, a_column, b, b_row, b_column, count):
+    """Half of a tile, where they hold 8."""
+    d = offset(c, row)
+    e, f = offset(c, 2 * row), offset(c, 3 * row)
+    c0, c1, d0, d1 = read(c), read(offset(c, column)), read(d), read(offset(d, column))
+    e0, e1, f0, f1 = read(e), read(offset(e, column)), read(f), read(offset(f, column))
+    for k in range(count):
+        p, q = offset(a, k * a_column), offset(b, k * b_row)
+        x, y = read(q), read(offset(q, b_column))
+        z = read(p)
+        c0, c1, z = c0 - z * x, c1 - z * y, read(offset(p, a_row))
+        d0, d1, z = d0 - z * x, d1 - z * y, read(offset(p, 2 * a_row))
+        e0, e1, z = e0 - z * x, e1 - z * y, read(offset(p, 3 * a_row))
+        f0, f1 = f0 - z * x, f1 - z * y
+    write(c, c0)
+    write(offset(c, column), c1)
+    write(d, d0)
+    write(offset(d, column), d1)
+    write(e, e0)
+    write(offset(e, column), e1)
+    write(f, f0)
+    write(offset(f, column), f1)
+
+
+@inline
+def _tile(c, row, column, a, a_row, a_column, b, b_row, b_column, count):
+    """c[i, j] -= sum of a[i, k] b[k, j] over k < count, for i, j < 4; steps are in elements."""
+    if MANY_REGISTERS:
+        _four_columns(c, row, column, a, a_row, a_column, b, b_row, b_column, count)
+    else:
+        for j in range(0, 4, 2):
+            place, other = offset(c, j * column), offset(b, j * b_column)
+            _two_columns(place, row, column, a, a_row, a_column, other, b_row, b_column, count)
 
 
 @inline

@@ -1,4 +1,4 @@
-"""Vectors of 64 bytes of real numbers as values, for kernels under Numba.
+"""Vectors of real numbers, as long as the CPU has them, as values, for kernels under Numba.
 
 They are added, subtracted, multiplied and divided by operators, compared to give masks, and
 chosen from by these. A product and a sum may be one instruction.
@@ -11,14 +11,17 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, overload, register_model
 
-_BITS = 512
+from fx.backends.cpu.llvm.machines import lane_bytes
+
+BITS = 8 * lane_bytes()
+MANY_REGISTERS = BITS == 512  # 32 of them, else 16
 
 
 class Vector(types.Type):
-    """As many numbers of a dtype as 64 bytes hold."""
+    """As many numbers of a dtype as ``BITS`` are."""
 
     def __init__(self, dtype):  # type: ignore[no-untyped-def]
-        self.dtype, self.count = dtype, _BITS // dtype.bitwidth
+        self.dtype, self.count = dtype, BITS // dtype.bitwidth
         super().__init__(name=f"vector({dtype})")
 
 
