@@ -6,6 +6,7 @@ is written goes to the cell behind, and what is read comes from there.
 
 from __future__ import annotations
 
+from functools import partial
 from sys import getrefcount
 from typing import Any
 from weakref import ref
@@ -76,14 +77,7 @@ class Data(Handle):
     __slots__ = ("made_in", "owner")
     owner: Cell | None
     made_in: int  # the id of the stage in which it was made
-
-    def __init__(self, owner: Cell) -> None:
-        self.owner = owner
-        self.made_in = id(modes.stage) if live else _NOTHING
-        self.reduction = None
-        self.born = owner.born
-        self.leaf = None
-        self.handle = None
+    leaf = reduction = None
 
     @property
     def name(self) -> str:  # type: ignore[override] # asked by messages alone
@@ -137,8 +131,8 @@ class Data(Handle):
 
             places = positioned(self, index)
             if places is not index:
-                return Part(self, places)
-        return Part(self, index) if _is_basic(index) else self.read()[index]
+                return _part(self, places)
+        return _part(self, index) if _is_basic(index) else self.read()[index]
 
     # what is cut of it can be written to as well; else these are the methods of tensors ----------
 
@@ -169,10 +163,7 @@ class Part(Data):
     """A part of a handle: what is written to it is written into its place."""
 
     __slots__ = ("index",)
-
-    def __init__(self, owner: Cell, index: Any) -> None:
-        super().__init__(owner)
-        self.index = index
+    index: Any
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -221,7 +212,7 @@ class Gradient(Handle):
     @property
     def data(self) -> Tensor:
         """The gradient without its own history."""
-        return self if self.value._node is None else Data(self)
+        return self if self.value._node is None else _handle(_blank_data, self)
 
     @data.setter
     def data(self, value: Any) -> None:
@@ -248,7 +239,7 @@ def _get_data(cell: Cell) -> Tensor:
     held = cell.handle
     found = None if held is None else held()
     if found is None:
-        found = Data(cell)
+        found = _handle(_blank_data, cell)
         cell.handle = ref(found)
     return found
 
@@ -298,13 +289,36 @@ def _get_grad(cell: Cell) -> Tensor | None:
         if type(node) is not Leaf:
             return grad
     handle = node.handle
-    found = None if handle is None else handle()
-    if found is None or found.value is not grad:
-        found = _new(Gradient)
-        found.value, found.place = grad, node
-        found.born = level_here() if live else 1
-        node.handle = ref(found)
+    if handle is not None:
+        found = handle()
+        if found is not None and found.value is grad:
+            return found  # type: ignore[no-any-return]
+    found = _blank_gradient()
+    found.value = grad
+    found.place = node
+    found.born = level_here() if live else 1
+    node.handle = ref(found)
     return found  # type: ignore[no-any-return]
+
+
+def _handle(blank: Any, owner: Cell) -> Any:
+    """A handle of a cell, with its slots filled here: ``__init__`` takes as long as the rest."""
+    made = blank()
+    made.owner = owner
+    made.made_in = id(modes.stage) if live else _NOTHING
+    made.born = owner.born
+    made.handle = None
+    return made
+
+
+def _part(owner: Data, index: Any) -> Part:
+    """What an index gives of a handle."""
+    made: Part = _handle(_blank_part, owner)
+    made.index = index
+    return made
+
+
+_blank_data, _blank_part, _blank_gradient = (partial(_new, k) for k in (Data, Part, Gradient))
 
 
 def attach() -> None:

@@ -13,8 +13,8 @@ from fx.away import Away, gradient_of
 from fx.config import modes
 from fx.errors import BackwardError, DTypeError, InPlaceError, ShapeError
 from fx.frames import is_internal
-from fx.gradients import at_rest, check_differentiable, rest, tell, woken
-from fx.levels import Tracer, check_live
+from fx.gradients import at_rest, check_differentiable, leaves, rest, tell, woken
+from fx.levels import Tracer, check_live, live
 from fx.prims.compare import stop_gradient
 from fx.tape import CELL, Leaf, Node, Select, extra_of, grad_tracer
 from fx.tensor import Tensor, new_tensor
@@ -51,14 +51,10 @@ def _get_requires_grad(self: Tensor) -> bool:
     """Whether gradients are recorded for this tensor, by ``.backward()`` or by a transform."""
     if type(self) is Tensor:
         return self._node is not None
-    x: Any = self.read() if self.level == CELL else self
-    while type(x) is not Tensor and isinstance(x, Tracer):
-        if x._node is not None:
-            return True
-        x = x.value
-    if x is not self:
+    node = _innermost_node(self)
+    if node is None and live:  # without levels nothing is staged
         _asked_of_history()
-    return x._node is not None
+    return node is not None
 
 
 def _asked_of_history() -> None:
@@ -162,10 +158,10 @@ def _get_is_leaf(self: Tensor) -> bool:
 def _innermost_node(x: Any) -> Node | None:
     """The place of a tensor at the newest level that records it."""
     if x.level == CELL:
-        x = x.read() if x._node is None else x
-    while isinstance(x, Tracer) and x._node is None:
+        x = x.read()
+    while (node := x._node) is None and isinstance(x, Tracer):
         x = x.value
-    return x._node  # type: ignore[no-any-return]
+    return node  # type: ignore[no-any-return]
 
 
 def _get_grad_fn(self: Tensor) -> Node | None:
@@ -194,11 +190,13 @@ def read_grad(self: Tensor) -> Tensor | None:
     """
     node = self._node
     if type(node) is Leaf:
-        if modes.stage is not None:
+        if live and modes.stage is not None:  # without levels nothing is staged
             modes.stage.read_gradient(node)
         grad = node.grad
         return grad if type(grad) is not Away else gradient_of(node)  # type: ignore[no-any-return]
     if node is None:
+        if not live and not leaves:
+            return None
         resting = at_rest(self)
         return None if resting is None else resting.grad
     return node.extra.grad if node.extra is not None else None

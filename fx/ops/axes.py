@@ -12,7 +12,7 @@ from fx.errors import AxisError, DTypeError, FxError, ShapeError
 Axis = int | Sequence[int] | None
 
 _SEVERAL = (tuple, list)
-_ALL = [tuple(range(n)) for n in range(65)]  # every axis of a tensor with n axes
+ALL_AXES = [tuple(range(n)) for n in range(65)]  # every axis of a tensor with n axes
 
 
 def normal_axis(name: str, axis: Any, shape: tuple[int, ...]) -> int:
@@ -46,7 +46,7 @@ def ordered_axes(name: str, axis: Axis, shape: tuple[int, ...]) -> tuple[int, ..
         AxisError: if one is out of range or named twice.
     """
     if axis is None:
-        return _ALL[len(shape)]
+        return ALL_AXES[len(shape)]
     if not isinstance(axis, (tuple, list)):
         return (normal_axis(name, axis, shape),)
     axes = tuple([normal_axis(name, a, shape) for a in axis])
@@ -64,7 +64,7 @@ def normal_axes(name: str, axis: Axis, shape: tuple[int, ...]) -> tuple[int, ...
         AxisError: if one is out of range or named twice.
     """
     if axis is None:
-        return _ALL[len(shape)]
+        return ALL_AXES[len(shape)]
     if not shape:  # a scalar has one place, 0 or -1, and reducing it is reducing nothing
         ordered_axes(name, axis, (1,))
         return ()
@@ -80,8 +80,8 @@ def reduced_axes(name: str, axis: Axis, shape: tuple[int, ...]) -> tuple[int, ..
     In the Array API standard ``axis=()`` reduces nothing: the functions of the standard have that.
     """
     if axis is None:
-        return _ALL[len(shape)]
-    return normal_axes(name, axis, shape) or _ALL[len(shape)]
+        return ALL_AXES[len(shape)]
+    return normal_axes(name, axis, shape) or ALL_AXES[len(shape)]
 
 
 def required_axis(name: str, axis: Any, shape: tuple[int, ...]) -> int:

@@ -74,7 +74,12 @@ class Generator:
         if self._device is not None:
             return None
         array = self.draw_into(None, family, shape, dtype, more)
-        return None if array is None else new_tensor(array)
+        if array is None:
+            return None
+        out = _blank()
+        out._a = array
+        out._node = out._noted = None
+        return out
 
     def draw_into(
         self, out: Any, family: str, shape: tuple[int, ...], dtype: Any, more: tuple[int, ...] = ()

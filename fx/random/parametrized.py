@@ -18,7 +18,7 @@ from fx.prims.creation import constant_like
 from fx.random import continuous, discrete, order
 from fx.random.arguments import floating_dtype, joint_shape
 from fx.random.generator import Generator, _current, next_key
-from fx.random.stateful import standard
+from fx.random.stateful import drawn, standard
 from fx.tensor import Tensor
 
 
@@ -169,6 +169,9 @@ def _require_weights(x: Tensor) -> None:
     )  # fmt: skip
 
 
+_standard = drawn("normal", "normal")
+
+
 def normal(
     mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None,
     dtype: Any = None, device: Any = None, requires_grad: bool = False,
@@ -202,9 +205,12 @@ def normal(
         raise ValueError(f"normal: std must not be negative, got {std}")
     if not numbers and device is None:
         device = next((x.device for x in (mean, std) if isinstance(x, Tensor)), None)
-    shape = joint_shape("normal", size, mean, std)
-    wanted = floating_dtype("normal", dtype, (mean, std))
-    z = standard("normal", "normal", shape, wanted, generator, device, False)
+    if numbers and dtype is None and device is None and generator is None:
+        z = _standard((size,), None, None, False)
+    else:
+        shape = joint_shape("normal", size, mean, std)
+        wanted = floating_dtype("normal", dtype, (mean, std))
+        z = standard("normal", "normal", shape, wanted, generator, device, False)
     out = continuous.moved(z, mean, std)
     return with_grad(out, "normal") if requires_grad else out
 

@@ -12,7 +12,8 @@ from numpy import ndarray
 
 import fx.prims.draws as draws
 from fx import dtypes
-from fx.config import default_device, default_dtype, writing
+from fx.config import default_device, default_dtype, modes, writing
+from fx.modes import Defaults
 from fx.ops.axes import integer
 from fx.ops.making.creation import lay_as
 from fx.ops.making.interop import with_grad
@@ -61,8 +62,9 @@ def drawn(family: str, name: str) -> Any:
 
     def draw(size: tuple[Any, ...], dtype: Any, device: Any, requires_grad: bool) -> Tensor:
         shape = _sizes(name, size)
-        if dtype is None and device is None and not requires_grad and default_device() == "cpu":
-            out = _current.generator.draw(family, shape, default_dtype())
+        plain = dtype is None and device is None and not requires_grad
+        if plain and (modes.device or Defaults.device) == "cpu":
+            out = _current.generator.draw(family, shape, Defaults.dtype)
             if out is not None:
                 return out
         return standard(family, name, shape, dtype, None, device, requires_grad)
@@ -72,6 +74,9 @@ def drawn(family: str, name: str) -> Any:
 
 def _like(name: str, x: Any, dtype: Any, device: Any) -> tuple[Any, Any, Any]:
     """Shape, dtype and device of ``x``, unless told otherwise."""
+    if type(x) is Tensor and type(array := x._a) is ndarray:
+        device = "cpu" if device is None else device
+        return array.shape, array.dtype if dtype is None else dtype, device
     x = argument(name, x)
     if device is None:
         device = "cpu" if type(x) is Tensor and type(x._a) is ndarray else x.device

@@ -202,7 +202,8 @@ def linspace(
             out, "linspace", "start, end, steps", linspace, start, end, steps, dtype=dtype,
             device=device,
         )  # fmt: skip
-    start, end = _whole(dtype, start, end)
+    if dtype is not None:
+        start, end = _whole(dtype, start, end)
     return fx.linspace(start, end, steps, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
@@ -281,11 +282,6 @@ def normal(
             **options,
         )  # fmt: skip
     return fx.normal(mean, std, size, generator=generator, **options)
-
-
-def from_numpy(ndarray: Any) -> Tensor:
-    """A tensor that shares an array's memory: what is written into one the other sees."""
-    return host.from_numpy(ndarray)
 
 
 def frombuffer(

@@ -112,7 +112,7 @@ def _decided(name: str, plain: property) -> property:
     def shape(self: Any) -> Any:
         space = _getframe(1).f_globals
         if space is _latest or (id(space) not in _own and _sees(_getframe(1))):
-            return _sizes[self._a.shape] if type(self) is Tensor else _size_of(get(self))
+            return _size_of(get(self))
         return get(self)
 
     def dtype(self: Any) -> Any:
@@ -121,7 +121,19 @@ def _decided(name: str, plain: property) -> property:
             return TORCH[self._a.dtype if type(self) is Tensor else get(self)]
         return get(self)
 
+    if plain is Tensor.__dict__["_shape"]:
+        return property(_plain_shape, doc=plain.__doc__)
     return property(shape if name == "shape" else dtype, doc=plain.__doc__)
+
+
+def _plain_shape(self: Any) -> Any:
+    """The shape of what no class has a rule of its own for: no size of it can be staged."""
+    if _getframe(1).f_globals is _latest:
+        return _sizes[self._a.shape]
+    frame = _getframe(1)
+    if id(frame.f_globals) not in _own and _sees(frame):
+        return _sizes[self._a.shape]
+    return self._a.shape
 
 
 def _sees(frame: FrameType) -> bool:

@@ -32,17 +32,20 @@ from fx import dtypes
 from fx.config import modes, writing
 from fx.errors import BackwardError, WriteError
 from fx.handles import Data
+from fx.levels import live
+from fx.prims.compare import stop_gradient
 from fx.prims.complex import conjugated
 from fx.prims.creation import constants_of
 from fx.tape import CELL
-from fx.tensor import Tensor, new_tensor
+from fx.tensor import Tensor, _blank, new_tensor
 from fx.writing.layouts import owner_of, place_in
-from fx.writing.records import Storage, array_in, copies, twin, view_of
+from fx.writing.records import Family, Storage, array_in, copies, twin, view_of
 from fx.writing.who import writes
 
 # weak references to what was lent, by the id of the array that owns the memory
 memories: dict[int, tuple[Any, ...]] = {}
 _most = [64]  # memories before those that NumPy has no more are dropped
+_SWEPT = 4  # views that are gone, of a family that is asked again and again
 
 
 # lending ----------------------------------------------------------------------------------------
@@ -59,7 +62,7 @@ def numpy(self: Any, *, force: bool = False) -> Any:
     Raises:
         BackwardError: if it requires grad; write ``x.detach().numpy()``.
     """
-    if modes.stage is not None or not writes(_getframe(1)):
+    if (live and modes.stage is not None) or not writes(_getframe(1)):
         return interop.numpy(self, force=force)
     if not force:
         return lent(self)
@@ -95,16 +98,19 @@ def __array__(self: Any, dtype: Any = None, copy: bool | None = None) -> Any:
 
 def lent(x: Any) -> Any:
     """An array in the memory of a tensor."""
-    if not writing.started and (writing.apart or x.dtype.kind == "c"):
+    if type(x) is Tensor and x._node is None and type(array := x._a) is np.ndarray:
+        owner = array if array.base is None else array.base
+        if type(owner) is np.ndarray and owner.base is None and owner.size > 1:
+            if writing.started:
+                shared = _is_in_one(x)
+            else:  # all views share memory
+                shared = not writing.apart and array.dtype.kind != "c"
+            if shared:
+                return _lend(array, owner)
+    if not writing.started and (writing.apart or x._dtype.kind == "c"):
         from fx.writing.noting import start
 
         start()  # a view with memory of its own, as conj gives, is to see what NumPy writes
-    if type(x) is Tensor and x._node is None and not writing.started:  # all views share memory
-        array = x._a
-        if type(array) is np.ndarray:
-            owner = array if array.base is None else array.base
-            if type(owner) is np.ndarray and owner.base is None and owner.size > 1:
-                return _lend(array, owner)
     if is_conjugate(x):
         raise WriteError(
             "Can't call numpy() on Tensor that has conjugate bit set. Use "
@@ -139,13 +145,42 @@ def _lies_there(x: Tensor, record: Any) -> bool:
     if family.of_user:  # what was cut of a parameter keeps the memory that this had then
         held = getattr(family.root(), "value", None)
         return type(held) is Tensor and place_in(record, held._a) is not None
-    if family.cell is not None or type(family.array) is not np.ndarray:
+    return family.cell is None and type(family.array) is np.ndarray and _is_one(family)
+
+
+def _is_one(family: Any) -> bool:
+    """Whether the views of a tensor lie in its memory, all of them."""
+    owner, gone = owner_of(family.array), 0
+    for held in family.members:
+        member = held()
+        if member is None:
+            gone += 1
+            continue
+        if type(member) is not Tensor:
+            return False
+        array = member._a
+        if array is not owner and array.base is not owner and owner_of(array) is not owner:
+            return False
+    if gone > _SWEPT:
+        family.swept()
+    return True
+
+
+def _is_in_one(x: Tensor) -> bool:
+    """The same of a plain tensor, no part of a complex one; without a record made to look at."""
+    noted = getattr(x, "_noted", None)
+    if noted is None:
+        return not copies
+    if type(noted) is not Family:
+        if type(noted) is not tuple or noted[1] or noted[2] is not stop_gradient:
+            return False  # the record tells more
+        noted = noted[0]
+    if copies:
         return False
-    owner = owner_of(family.array)
-    return all(
-        type(member) is Tensor and owner_of(array_in.__get__(member)) is owner
-        for member in family.alive()
-    )
+    if noted.of_user:  # what was detached of a parameter keeps the memory that this had then
+        held = getattr(noted.root(), "value", None)
+        return type(held) is Tensor and type(held._a) is np.ndarray and held._a.flags.writeable
+    return noted.cell is None and type(noted.array) is np.ndarray and _is_one(noted)
 
 
 def _lend_own(x: Tensor) -> Any:
@@ -210,23 +245,26 @@ def _drop() -> None:
 # taking -----------------------------------------------------------------------------------------
 
 
-def from_numpy(array: Any) -> Tensor:
+def from_numpy(ndarray: Any) -> Tensor:
     """The tensor that shares the memory of a NumPy array: what is written to one the other sees.
 
     Args:
-        array: of any dtype that fx has.
+        ndarray: of any dtype that fx has.
 
     Raises:
         TypeError: if it is no NumPy array, or of a dtype that fx does not have.
         ValueError: if it runs backwards, or is of another byte order.
     """
-    if modes.stage is not None or type(array) is not np.ndarray:
+    array = ndarray
+    if type(array) is not np.ndarray or (live and modes.stage is not None):
         return interop.from_numpy(array)
     dtype = array.dtype
     known = _KNOWN.get(dtype)
     if known is not None and array.flags.carray:
-        taken = array[...] if known is dtype else array.view(known)
-        return new_tensor(np.asarray(memoryview(taken)))
+        out = _blank()
+        out._a = np.asarray(memoryview(array[...] if known is dtype else array.view(known)))
+        out._node = out._noted = None
+        return out
     dtype = dtypes.as_dtype(dtype)
     if not array.dtype.isnative:
         raise ValueError(

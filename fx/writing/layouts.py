@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def owner_of(array: Any) -> Any:
     """The array that owns the memory of another; those of other devices own theirs."""
-    if not isinstance(array, ndarray):
+    if type(array) is not ndarray and not isinstance(array, ndarray):
         return array
     while (base := array.base) is not None:
         if type(base) is not ndarray and not isinstance(base, ndarray):

@@ -23,7 +23,7 @@ from fx.prims.compare import stop_gradient
 from fx.prims.shape import reshape
 from fx.state import Cell
 from fx.tape import CELL
-from fx.tensor import Tensor, new_tensor
+from fx.tensor import Tensor, _blank, new_tensor
 from fx.writing import views
 from fx.writing.checking import check
 from fx.writing.computing import computing, drawing
@@ -309,13 +309,20 @@ def _put_zeros(x: Any) -> bool:
 
 def detach(self: Any) -> Any:
     """The same elements, through which nothing is differentiated."""
+    if type(self) is Tensor and not writing.started and type(array := self._a) is ndarray:
+        return _marked(array)
     held = self.read() if self.level == CELL else self
-    if type(held) is not Tensor or type(held._a) is not ndarray:
+    if type(held) is not Tensor or type(array := held._a) is not ndarray:
         return stop_gradient(self)
-    array = held._a
     out = new_tensor(array)
-    if writing.started or held is not self:
-        return link(self, out, stop_gradient, {}) if modes.views else out
+    return link(self, out, stop_gradient, {}) if modes.views else out
+
+
+def _marked(array: ndarray) -> Tensor:
+    """What is detached before the first write: a tensor of an array, with the mark of that."""
+    out = _blank()
+    out._a = array
+    out._node = None
     out._noted = CUT
     base = array.base
     detached.add(id(array if base is None else base))
@@ -324,6 +331,8 @@ def detach(self: Any) -> Any:
 
 def _get_data(self: Any) -> Any:
     """The same elements, through which nothing is differentiated, and which steps change too."""
+    if type(self) is Tensor and not writing.started and type(array := self._a) is ndarray:
+        return _marked(array)
     out = detach(self)
     if (getattr(out, "_noted", None) or CUT) is not CUT:
         out._view.kept = (getattr(self, "_view", None) or CUT).kept

@@ -267,8 +267,10 @@ def quick_source(quick: Quick, first: str, sort: str, surely: bool) -> str:
             "      if not family.watched:",
             "       writing.watched[id(family)] = family",
             "       family.watched = True",
-            "      if not writing.started and (family.told is None or family.told() is not array):",
-            "       note_origin(family, out._a)",
+            "      if not writing.started:",
+            "       owner = array if array.base is None else array.base",
+            "       if family.told is None or family.told() is not owner:",
+            "        note_origin(family, out._a)",
         ]
     lines += [
         "      members = family.members",

@@ -33,11 +33,11 @@ from fx.prims.shape import reshape, transpose
 from fx.state import Cell
 from fx.tape import CELL
 from fx.tensor import Tensor, new_tensor
-from fx.writing.layouts import layout, lies_as_told, steps_of, strides_of
+from fx.writing.layouts import layout, lies_as_told, shares, steps_of, strides_of
 from fx.writing.noting import Selection, link, start
 from fx.writing.paths import selections
 from fx.writing.quick_views import quick_ways
-from fx.writing.records import CUT
+from fx.writing.records import CUT, Family
 from fx.writing.viewing import watch
 
 VIEWS = frozenset(
@@ -73,10 +73,14 @@ def _rows(before: Callable[..., Any]) -> Callable[..., Any]:
 
 def contiguous(self: Any, memory_format: Any = None) -> Any:
     """The same values in the order of the axes; itself if they are."""
-    if type(self) is Tensor:
-        array, noted = self._a, getattr(self, "_noted", None)
-        new = noted is None or noted is CUT  # nothing was noted
-        if new and type(array) is ndarray and array.flags.c_contiguous and array.size:
+    if type(self) is Tensor and type(array := self._a) is ndarray and array.flags.c_contiguous:
+        noted = getattr(self, "_noted", None)
+        if noted is None or noted is CUT:  # nothing was noted
+            if array.size:
+                return self
+        elif type(noted) is Family and noted.array is array and noted.strides is None:
+            return self  # the first, as it was made
+        elif _is_of_dense(noted, array):
             return self
     if is_contiguous(self):
         return self
@@ -89,6 +93,16 @@ def contiguous(self: Any, memory_format: Any = None) -> Any:
         return in_order(clone(held))  # in memory of its own
     finally:
         modes.views = before
+
+
+def _is_of_dense(noted: Any, array: ndarray) -> bool:
+    """Whether a tensor of which something is noted is cut of one that lies in order, unwritten."""
+    kind = type(noted)
+    family = noted if kind is Family else noted[0] if kind is tuple else noted.family  # a View's
+    if family is None or family.strides is not None or family.of_user:
+        return False
+    first = family.array  # None once it was written
+    return first is not None and shares(first, array) and first.flags.c_contiguous
 
 
 def ravel(self: Any) -> Any:

@@ -42,6 +42,19 @@ PROGRAMS = {
     for part in x.chunk(3, 1): part.numpy()[0] += 1
     x.fill_(3)
     """,
+    "detached, and conjugates": """
+    x = torch.complex(torch.arange(6.), torch.ones(6))
+    d, c = x.detach(), x.conj()
+    d.numpy()[0] = 3
+    x.numpy()[1] = 5j
+    k = c.resolve_conj()
+    r = torch.arange(6.).view(2, 3)
+    s = r.detach()
+    s.numpy()[0] = -1
+    r[1].detach().numpy()[2] = 9
+    r += 1
+    p = r.detach().numpy()
+    """,
     "copies": """
     x = torch.arange(6.).view(2, 3)
     c = x.clone().numpy()

@@ -49,19 +49,20 @@ _max, _min, _prod = [
 
 
 def _extremum(ufunc: np.ufunc, native: Any, x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
-    few = len(axes) == 1 and x.size >= limits.FOLD_FROM and x.ndim > 1
+    size = x.size
+    few = size >= limits.FOLD_FROM and len(axes) == 1 and x.ndim > 1
     if few and 1 < (n := x.shape[-1]) <= _FEW and axes[0] == x.ndim - 1 and _is_wide(x):
         out = ufunc(x[..., 0], x[..., 1])  # no vector has to be put together
         for i in range(2, n):
             ufunc(out, x[..., i], out=out)
         return out[..., None] if keepdims else out
     # NumPy's are slow along short axes; it needs no copy of what is not dense
-    if len(axes) < x.ndim or x.size < limits.WHERE_FROM or x.flags.c_contiguous:
+    if size < limits.WHERE_FROM or len(axes) < x.ndim or x.flags.c_contiguous:
         found = native(x, axes=axes, keepdims=keepdims)
         if found is not None:
             return found
     wide = _is_wide(x)
-    whole = wide and 0 < x.size < limits.WHERE_FROM and axes == tuple(range(x.ndim))
+    whole = wide and 0 < size < limits.WHERE_FROM and axes == tuple(range(x.ndim))
     if whole and not keepdims and x.flags.c_contiguous:
         # NumPy's search, which a NaN wins as well, is four times as fast
         at = x.argmax() if ufunc is np.maximum else x.argmin()

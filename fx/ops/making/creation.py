@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -311,8 +312,9 @@ def linspace(
     if num < 0:
         raise ShapeError(f"linspace: num must not be negative, got {num}")
     name = device_name(device)
-    shapes = [getattr(end, "shape", ()) for end in (start, stop)]
-    if shapes != [(), ()]:
+    plain = type(start) in _REAL and type(stop) in _REAL
+    shapes = [] if plain else [getattr(end, "shape", ()) for end in (start, stop)]
+    if not plain and shapes != [(), ()]:
         raise ShapeError(
             f"linspace: start and stop must be numbers or 0-d tensors, got shapes {shapes[0]} and "
             f"{shapes[1]}; write fx.vmap(lambda a, b: fx.linspace(a, b, {num}))(start, stop)"
@@ -324,13 +326,15 @@ def linspace(
             requires_grad=requires_grad,
         )  # fmt: skip
         return numbers, (stop - start) / gaps if gaps > 0 else float("nan")
-    if isinstance(start, Tensor) or isinstance(stop, Tensor):
+    if not plain and (isinstance(start, Tensor) or isinstance(stop, Tensor)):
         return _between(start, stop, num, endpoint, dtype, name)
-    if dtype is None:
+    if dtype is not None:
+        wanted = dtypes.as_dtype(dtype)
+    elif plain:
+        wanted = default_dtype()
+    else:
         is_complex = isinstance(start, complex) or isinstance(stop, complex)
         wanted = dtypes.dtype_of_scalar(1j if is_complex else 1.0)
-    else:
-        wanted = dtypes.as_dtype(dtype)
     gaps = num - 1 if endpoint else num
     step = (stop - start) / gaps if gaps > 0 else 0.0
     start = start + 0.0  # so that integer dtypes are reached from floats as well
@@ -368,13 +372,21 @@ def _between(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, device
 def _both_ways(start: Any, stop: Any, step: Any, num: int, dtype: Any) -> np.ndarray:
     """A few numbers of ``linspace``, from both ends to the middle."""
     half = num // 2
-    out = np.empty(num, dtype)
-    gaps = step * _LINE[: num - half]
-    out[:half] = start + gaps[:half]
-    out[half:] = (stop - gaps)[::-1]
-    return out
+    out = _both_lines(num) * step
+    left, right = out[:half], out[half:]
+    np.add(left, start, left)
+    np.add(right, stop, right)
+    return out if out.dtype is dtype else out.astype(dtype)
 
 
+@lru_cache(maxsize=16)
+def _both_lines(num: int) -> np.ndarray:
+    """The steps of so many numbers to the end that is nearer: 0, 1 ... -1, -0."""
+    half = num // 2
+    return np.concatenate([_LINE[:half], -_LINE[: num - half][::-1]])
+
+
+_REAL = frozenset((int, float))
 _LINE = np.arange(1 << 14, dtype=np.float64)
 
 

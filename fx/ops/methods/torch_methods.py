@@ -143,10 +143,10 @@ def _extremum(function: Any, elementwise_one: Any, largest: bool, name: str) -> 
     ) -> Any:  # fmt: skip
         if dim is None:
             dim = axis
+        if dim is None and other is None:
+            return function(self)
         if isinstance(dim, Tensor) or other is not None:
             return elementwise_one(*operands(name, self, dim if other is None else other))
-        if dim is None:
-            return function(self)
         shape = self._shape
         if not shape:
             return of_scalar(method, self, dim)

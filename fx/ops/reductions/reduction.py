@@ -17,7 +17,7 @@ import fx.prims.reduction as prims
 import fx.prims.shape as shape_prims
 from fx import dtypes
 from fx.ops.autocasting import in_float32
-from fx.ops.axes import Axis, normal_axes, normal_axis, reduced_axes
+from fx.ops.axes import ALL_AXES, Axis, normal_axes, normal_axis, reduced_axes
 from fx.ops.operands import (
     accumulator,
     argument,
@@ -158,7 +158,9 @@ def _reduction(
             x = check(name, x)
         if dim is not None:
             axis = dim
-        return fast(x, axes_of(name, axis, x._shape), keepdims or keepdim)
+        shape = x._a.shape if type(x) is Tensor else x._shape
+        axes = ALL_AXES[len(shape)] if axis is None else axes_of(name, axis, shape)
+        return fast(x, axes, keepdims or keepdim)
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = __name__

@@ -23,7 +23,7 @@ _AROUND = frozenset(
     ("tells", "shape", "spec", "called_size", "value")
 )  # properties of what is around a tracer
 _NAMES = {
-    "fx.autograd.methods": ("_get_requires_grad",),
+    "fx.autograd.methods": ("_innermost_node",),
     "fx.nn.functional._windows": ("batched", "unbatched"),
     "fx.nn.functional.activation": ("_along",),
     "fx.nn.functional.attention": ("scaled_dot_product_attention", "_at_once", "_long", "_few"),
