@@ -12,10 +12,11 @@ from fx import tree
 from fx.config import modes
 from fx.distributed import agreement
 from fx.distributed.device_mesh import init_device_mesh
+from fx.distributed.distributing import distribute_tensor
 from fx.distributed.mesh import Mesh, world
 from fx.distributed.placed import Placed
 from fx.distributed.placements import Replicate, Shard, local_shape
-from fx.distributed.tensor import DTensor, distribute_tensor
+from fx.distributed.tensor import DTensor
 from fx.errors import ArgumentError, DistError
 from fx.nn.base.module import Module
 from fx.nn.fully_sharded import staged
