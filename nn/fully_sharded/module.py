@@ -20,8 +20,9 @@ from fx.distributed.tensor import DTensor
 from fx.errors import ArgumentError, DistError
 from fx.nn.base.module import Module
 from fx.nn.fully_sharded import staged
-from fx.nn.fully_sharded.unit import Unit
+from fx.nn.fully_sharded.unit import Unit, as_now
 from fx.tensor import Tensor, new_tensor
+from fx.transforms.checkpoint import surroundings
 
 NAME = "fully_shard"
 _running: list[Any] = []  # the modules of units whose forward passes run, the outermost first
@@ -314,6 +315,10 @@ def _without_values(path: str, p: Any, mesh: Any, placements: Any) -> Any:
 
 
 # around a forward pass ---------------------------------------------------------------------------
+
+
+# a checkpointed function that runs again has the whole parameters that it had
+surroundings.append(lambda: as_now([m._unit for m in _running]) if _running else None)
 
 
 def _before(module: Any, args: Any, kwargs: Any) -> Any:
