@@ -17,10 +17,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import fx
+from fx.distributed.local_mapping import local_map
 from fx.distributed.mesh import Running
 from fx.distributed.placed import DEVICE
 from fx.distributed.placements import Partial, Placement, Replicate, Shard
-from fx.distributed.tensor import local_map
 from fx.dtypes import float32, int64
 from fx.errors import ArgumentError, DTypeError, ShapeError
 from fx.ops.convert import as_tensor

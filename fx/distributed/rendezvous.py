@@ -6,9 +6,10 @@ import json
 import os
 import socket
 import warnings
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
-from urllib.parse import parse_qsl, urlparse
+from urllib.parse import parse_qsl, urlencode, urlparse
 
 from fx.distributed import groups, mpi, recorder
 from fx.distributed.errors import DistBackendError, DistError, DistStoreError
@@ -19,6 +20,8 @@ _hosted: Any = None  # the server of PMI that rank 0 started
 _inits = 0  # how often this process has joined a world
 _told_gloo = False
 _BACKENDS = ("mpi", "gloo", "ray", "fake")
+Found = tuple[Store, int, int]  # the store, which rank this is, of how many
+_handlers: dict[str, Callable[..., Iterator[Found]]] = {}
 
 
 def init_process_group(
@@ -43,7 +46,8 @@ def init_process_group(
             find each other by its cluster; ``"fake"``, whose collectives have shapes and move
             nothing.
         init_method: ``"env://"`` (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT),
-            ``"tcp://host:port"`` or ``"file:///path"``.
+            ``"tcp://host:port"``, ``"file:///path"``, or of a scheme that
+            ``register_rendezvous_handler`` was told.
         timeout: how long a rank waits for the others, here and in each collective; 30 minutes.
         world_size, rank: how many processes there are, and which this one is.
         store: what they find each other by, instead of ``init_method``.
@@ -83,6 +87,8 @@ def init_process_group(
         groups.set_world(made)
         return
     where = place(init_method)
+    if where.scheme in _handlers:
+        store, rank, world_size = next(rendezvous(where.geturl(), rank, world_size, timeout=late))
     if name == "ray" and store is None and init_method is None and not mpi.is_launched():
         from fx.distributed.actors.store import RayStore
 
@@ -125,16 +131,68 @@ def _tell_gloo(name: str, rank: int) -> None:
 def place(init_method: str | None) -> Any:
     """The parts of the URL."""
     parts = urlparse(init_method or "env://")
-    if parts.scheme not in ("env", "tcp", "file"):
+    if parts.scheme not in ("env", "tcp", "file", *_handlers):
         raise ArgumentError(
             f"No rendezvous handler for {parts.scheme}://; init_method is env://, tcp://host:port "
-            f"or file:///path"
+            f"or file:///path, or of a scheme that register_rendezvous_handler was told"
         )
     if parts.scheme == "tcp" and not parts.port:
         raise ArgumentError(f"{init_method!r} has no port; write tcp://host:port")
     if parts.scheme == "file" and not parts.path:
         raise ArgumentError(f"{init_method!r} has no path; write file:///path")
     return parts
+
+
+def register_rendezvous_handler(scheme: str, handler: Callable[..., Iterator[Found]]) -> None:
+    """Let ranks find each other by an ``init_method`` of a scheme of one's own.
+
+    Args:
+        scheme: what stands before ``://``.
+        handler: called with the URL, whose query has ``rank`` and ``world_size`` where they were
+            given, and with ``timeout=``; yields the store, the rank and the number of ranks.
+
+    Raises:
+        RuntimeError: if the scheme has a handler.
+
+    Example:
+        >>> from fx.distributed.store import HashStore
+        >>> from fx.distributed.rendezvous import register_rendezvous_handler, rendezvous
+        >>> def alone(url, timeout=None):
+        ...     yield HashStore(), 0, 1
+        >>> register_rendezvous_handler("alone", alone)
+        >>> store, rank, world_size = next(rendezvous("alone://"))
+        >>> rank, world_size
+        (0, 1)
+    """
+    if scheme in ("env", "tcp", "file", *_handlers):
+        raise DistError(f"Rendezvous handler for {scheme}:// already registered")
+    _handlers[scheme] = handler
+
+
+def rendezvous(url: str, rank: int = -1, world_size: int = -1, **kwargs: Any) -> Iterator[Found]:
+    """A store that the ranks share, which rank this is, and of how many, without a world.
+
+    Args:
+        url: as ``init_process_group(init_method=)``.
+        rank, world_size: where the URL, or the environment for ``env://``, does not say.
+        kwargs: ``timeout``, of the store's operations; a handler's own.
+
+    Returns:
+        an iterator of one triple.
+
+    Raises:
+        ValueError: if it cannot be told which rank this is, or nobody knows the scheme.
+    """
+    where = place(url)
+    asked = dict(parse_qsl(where.query))
+    for name, given in (("rank", rank), ("world_size", world_size)):
+        if given != -1:
+            asked[name] = str(given)
+    if where.scheme in _handlers:
+        return _handlers[where.scheme](where._replace(query=urlencode(asked)).geturl(), **kwargs)
+    told = numbers(int(asked.get("rank", -1)), int(asked.get("world_size", -1)), where)
+    late = kwargs.get("timeout", groups.default_pg_timeout)
+    return iter([(opened(where, *told, late), *told)])
 
 
 def _join(place: Any, late: timedelta, size: int, rank: int, store: Store | None) -> Store | None:

@@ -1,43 +1,30 @@
-"""``DTensor`` and what makes one: tensors of global shape of which each rank has a part.
+"""``DTensor``: tensors of global shape of which each rank has a part, and their methods.
 
-The names and arguments are those of ``torch.distributed.tensor``. A DTensor is a ``Tensor`` on the
-device ``"mesh"`` (``placed.py``): every operation, transform, module and optimizer takes it.
+A DTensor is a ``Tensor`` on the device ``"mesh"`` (``placed.py``): every operation, transform,
+module and optimizer takes it. ``distributing.py`` makes them of what is whole, ``creation.py`` new
+ones, and ``local_mapping.py`` has functions of their parts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import wraps
+from collections.abc import Callable
 from types import MethodType
 from typing import Any
 
 import fx.prims.placing as prims
-from fx import tree
 from fx.config import modes
 from fx.distributed.errors import NotOnMesh
 from fx.distributed.mesh import Mesh
-from fx.distributed.placed import DEVICE, Placed
-from fx.distributed.placements import (
-    REPLICATE,
-    Partial,
-    Placement,
-    Placements,
-    Replicate,
-    Shard,
-    checked,
-    local_shape,
-)
+from fx.distributed.placed import DEVICE
+from fx.distributed.placements import REPLICATE, Placements, Shard, checked, local_shape
 from fx.errors import ArgumentError, DistError
-from fx.random import stateful
 from fx.tensor import Tensor, new_tensor
 
-__all__ = [
-    "DTensor", "Partial", "Placement", "Replicate", "Shard", "distribute_module",
-    "distribute_tensor", "empty", "full", "local_map", "ones", "rand", "randn", "zeros",
-]  # fmt: skip
+__all__ = ["DTensor"]
 
 
-def _mesh(what: str, mesh: Any) -> Mesh:
+def mesh_of(what: str, mesh: Any) -> Mesh:
+    """A mesh that a function was given, on which this rank has a part."""
     if not isinstance(mesh, Mesh):
         raise ArgumentError(
             f"{what}: device_mesh must be a mesh, got {mesh!r}; write init_device_mesh('cpu', "
@@ -66,7 +53,8 @@ def _where(what: str, x: Any) -> tuple[Mesh, Placements]:
     return found  # type: ignore[no-any-return]
 
 
-def _refuse_staging(what: str) -> None:
+def refuse_staging(what: str) -> None:
+    """What a rank has that others have not cannot be a node of a program."""
     if modes.stage is not None:
         modes.stage.give_up(
             f"{what} sends what the first rank has; of a tensor that is the same on all ranks "
@@ -74,7 +62,8 @@ def _refuse_staging(what: str) -> None:
         )
 
 
-def _replicated(mesh: Mesh) -> Placements:
+def replicated(mesh: Mesh) -> Placements:
+    """The placements of what every rank has whole."""
     return (REPLICATE,) * len(mesh.axis_names)
 
 
@@ -136,13 +125,13 @@ class DTensor(metaclass=_Kind):
         Raises:
             ArgumentError: if placements do not fit the mesh, or parts of them have other shapes.
         """
-        mesh = _mesh("from_local", device_mesh)
+        mesh = mesh_of("from_local", device_mesh)
         if local_tensor.device.name == DEVICE:
             raise ArgumentError(
                 f"from_local takes the part of a rank, a tensor of the CPU, got "
                 f"{local_tensor.spec!r}; write x.redistribute(mesh, placements)"
             )
-        given = _replicated(mesh) if placements is None else placements
+        given = replicated(mesh) if placements is None else placements
         placed = checked("from_local", given, mesh, local_tensor.ndim)
         if shape is None:
             if stride is not None:
@@ -160,7 +149,7 @@ class DTensor(metaclass=_Kind):
                 f"a part of shape {wanted}, got {tuple(local_tensor.shape)}"
             )
         if run_check:
-            _refuse_staging("from_local(run_check=True)")
+            refuse_staging("from_local(run_check=True)")
             local_tensor = _of_the_first(local_tensor, mesh, placed)
         home = grad_placements and checked("from_local", grad_placements, mesh, len(shape))
         return prims.from_local(  # type: ignore[no-any-return]
@@ -190,7 +179,7 @@ def _full_tensor(self: Tensor, *, grad_placements: Any = None) -> Tensor:
         grad_placements: how the gradient lies; replicated unless given.
     """
     mesh, _ = _where("full_tensor", self)
-    return _to_local(_redistribute(self, mesh, _replicated(mesh)), grad_placements=grad_placements)
+    return _to_local(_redistribute(self, mesh, replicated(mesh)), grad_placements=grad_placements)
 
 
 def _redistribute(
@@ -236,9 +225,6 @@ for _name, _method in {
     setattr(Tensor, _name, _method)
 
 
-# from whole tensors -----------------------------------------------------------------------------
-
-
 def _of_the_first(x: Tensor, mesh: Mesh, placements: Placements) -> Tensor:
     """What the first ranks of the axes along which it is not cut hold."""
     array = x.detach()._a
@@ -246,227 +232,3 @@ def _of_the_first(x: Tensor, mesh: Mesh, placements: Placements) -> Tensor:
         if not p.is_shard():
             array = mesh.ranks(m).broadcast(array, 0)
     return x + (new_tensor(array) - x.detach())  # its gradient is that of x
-
-
-def distribute_tensor(
-    tensor: Tensor,
-    device_mesh: Any = None,
-    placements: Any = None,
-    *,
-    src_data_rank: int | None = 0,
-) -> Tensor:
-    """A tensor on a mesh, of a whole one that all ranks have: a new leaf.
-
-    Args:
-        tensor: the whole, (*S).
-        device_mesh: the ranks.
-        placements: one an axis of the mesh, ``Shard`` or ``Replicate``; replicated unless given.
-        src_data_rank: the place along each axis of the rank whose values count, which are sent to
-            the others; None: nothing is sent, every rank takes its part of what it has.
-
-    Raises:
-        ArgumentError: if placements do not fit the mesh, or the tensor was computed from what
-            requires grad.
-
-    Example:
-        >>> import fx
-        >>> import fx.distributed as dist
-        >>> mesh = dist.init_device_mesh("cpu", (1,))
-        >>> x = dist.distribute_tensor(fx.ones(3), mesh, [dist.Shard(0)])
-        >>> (x + 1).placements, (x + 1).to_local()
-        ((Shard(dim=0),), tensor([2., 2., 2.]))
-    """
-    mesh = _mesh("distribute_tensor", device_mesh)
-    _refuse_staging("distribute_tensor")
-    given = _replicated(mesh) if placements is None else placements
-    placed = checked("distribute_tensor", given, mesh, tensor.ndim)
-    if any(p.is_partial() for p in placed):
-        raise ArgumentError(f"distribute_tensor: a whole is no addend, got {placed}")
-    found = prims.placements_of(tensor)
-    if found is not None:
-        if found != (mesh, placed):
-            raise ArgumentError(
-                f"distribute_tensor: the tensor lies on {found[0]!r} by {found[1]}; write "
-                f"x.redistribute(mesh, placements)"
-            )
-        return tensor
-    if not tensor.is_leaf:
-        raise ArgumentError(
-            "distribute_tensor: the tensor was computed from what requires grad, and the result "
-            "is a leaf; write x.detach(), or DTensor.from_local"
-        )
-    array = tensor.detach()._a
-    if src_data_rank is not None:
-        for m in range(len(placed)):
-            array = mesh.ranks(m).broadcast(array, src_data_rank)
-    whole = Placed(array, array.shape, mesh, _replicated(mesh))
-    return new_tensor(whole.moved(mesh, placed)).requires_grad_(tensor.requires_grad)
-
-
-def distribute_module(
-    module: Any,
-    device_mesh: Any = None,
-    partition_fn: Callable[..., Any] | None = None,
-    input_fn: Callable[..., Any] | None = None,
-    output_fn: Callable[..., Any] | None = None,
-) -> Any:
-    """Bring the parameters and buffers of a module to a mesh.
-
-    Args:
-        module: changed in place.
-        device_mesh: the ranks.
-        partition_fn: ``(name, module, mesh)``, called for each module: gives it parameters that are
-            distributed. What it leaves is replicated.
-        input_fn: ``(module, inputs, mesh) -> inputs``, before each call.
-        output_fn: ``(module, outputs, mesh) -> outputs``, behind each call.
-
-    Returns:
-        the module.
-    """
-    from fx.nn import Parameter
-
-    mesh = _mesh("distribute_module", device_mesh)
-    for name, part in module.named_modules():
-        if partition_fn is not None:
-            partition_fn(name, part, mesh)
-        for key, p in [*part._parameters.items()]:
-            if p is not None and not isinstance(p, DTensor):
-                moved = distribute_tensor(p.detach(), mesh)
-                part.register_parameter(key, Parameter(moved, requires_grad=p.requires_grad))
-        for key, b in [*part._buffers.items()]:
-            if b is not None and not isinstance(b, DTensor):
-                part.register_buffer(
-                    key, distribute_tensor(b.detach(), mesh),
-                    persistent=key not in part._non_persistent_buffers_set,
-                )  # fmt: skip
-    if input_fn is not None:
-        module.register_forward_pre_hook(lambda m, inputs: input_fn(m, inputs, mesh))
-    if output_fn is not None:
-        module.register_forward_hook(lambda m, inputs, outs: output_fn(m, outs, mesh))
-    return module
-
-
-# new ones ---------------------------------------------------------------------------------------
-
-
-def _made(name: str, doc: str, draws: bool) -> Callable[..., Tensor]:
-    def make(
-        *size: Any,
-        dtype: Any = None,
-        layout: Any = None,
-        requires_grad: bool = False,
-        device_mesh: Any = None,
-        placements: Any = None,
-    ) -> Tensor:
-        import fx
-
-        if layout is not None and "strided" not in str(layout):
-            raise ArgumentError(f"{name}: tensors are dense, got layout={layout!r}")
-        mesh = _mesh(name, device_mesh)
-        value: tuple[Any, ...] = ()
-        if name == "full":
-            *size, fill = size  # type: ignore[assignment]
-            value = (fill,)
-        shape = tuple(size[0]) if len(size) == 1 and isinstance(size[0], tuple | list) else size
-        given = _replicated(mesh) if placements is None else placements
-        placed = checked(name, given, mesh, len(shape))
-        if any(p.is_partial() for p in placed):
-            raise ArgumentError(f"{name}: a new tensor is no addend, got {placed}")
-        if draws:
-            whole = getattr(stateful, name)(shape, dtype=dtype)
-            out = distribute_tensor(whole, mesh, placed)
-        else:
-            part = local_shape(tuple(shape), placed, mesh.sizes, mesh.place)
-            local = getattr(fx, name)(part, *value, dtype=dtype)
-            out = new_tensor(Placed(local._a, tuple(shape), mesh, placed))
-        return out.requires_grad_() if requires_grad else out
-
-    make.__name__ = make.__qualname__ = name
-    make.__doc__ = doc
-    return make
-
-
-_ARGUMENTS = """
-
-    Args:
-        size: of the whole, ints or one tuple.
-        dtype: of the elements.
-        layout: strided.
-        requires_grad: whether gradients are accumulated for it.
-        device_mesh: the ranks.
-        placements: one an axis of the mesh; replicated unless given.
-    """
-zeros = _made("zeros", "Zeros on a mesh." + _ARGUMENTS, False)
-ones = _made("ones", "Ones on a mesh." + _ARGUMENTS, False)
-empty = _made("empty", "A tensor on a mesh whose values nobody has set." + _ARGUMENTS, False)
-full = _made("full", "One number everywhere, given behind the size." + _ARGUMENTS, False)
-rand = _made("rand", "Uniform numbers: those that one process draws." + _ARGUMENTS, True)
-randn = _made("randn", "Normal numbers: those that one process draws." + _ARGUMENTS, True)
-
-
-# functions of parts -----------------------------------------------------------------------------
-
-
-def local_map(
-    func: Callable[..., Any],
-    out_placements: Any,
-    in_placements: Any = None,
-    in_grad_placements: Any = None,
-    device_mesh: Any = None,
-    *,
-    redistribute_inputs: bool = False,
-) -> Callable[..., Any]:
-    """A function of parts as a function of tensors on a mesh.
-
-    Args:
-        func: takes and gives parts, and may send messages.
-        out_placements: of its result, or a tuple of those of its results; None of no tensor.
-        in_placements: for each argument the placements that it must have, None of what is no
-            tensor on a mesh.
-        in_grad_placements: for each argument how its gradient lies.
-        device_mesh: the ranks; those of the arguments unless given.
-        redistribute_inputs: bring arguments to ``in_placements`` instead of refusing others.
-
-    Raises:
-        ArgumentError: if an argument has other placements, or none is on a mesh.
-    """
-
-    @wraps(func)
-    def mapped(*args: Any, **kwargs: Any) -> Any:
-        mesh = device_mesh
-        values, treedef = tree.flatten(args)
-        _check_count("in_placements", in_placements, len(values))
-        _check_count("in_grad_placements", in_grad_placements, len(values))
-        parts = []
-        for i, x in enumerate(values):
-            if isinstance(x, DTensor):
-                mesh = mesh or x.device_mesh
-                wanted = in_placements and in_placements[i]
-                if wanted is not None:
-                    placed = checked("local_map", wanted, mesh, x.ndim)
-                    if placed != x.placements and not redistribute_inputs:
-                        raise ArgumentError(
-                            f"local_map: argument {i} has placements {x.placements}, in_placements "
-                            f"says {placed}; give redistribute_inputs=True"
-                        )
-                    x = prims.redistribute(x, mesh=mesh, placements=placed)
-                home = in_grad_placements and in_grad_placements[i]
-                x = x.to_local(grad_placements=home)
-            parts.append(x)
-        mesh = _mesh("local_map", mesh)
-        found, out_tree = tree.flatten(func(*tree.unflatten(treedef, parts), **kwargs))
-        one = not isinstance(out_placements, tuple)
-        outs = [out_placements] * len(found) if one else out_placements
-        _check_count("out_placements", outs, len(found))
-        made = [
-            x if p is None else DTensor.from_local(x, mesh, p)
-            for x, p in zip(found, outs, strict=True)
-        ]
-        return tree.unflatten(out_tree, made)
-
-    return mapped
-
-
-def _check_count(what: str, given: Sequence[Any] | None, count: int) -> None:
-    if given is not None and len(given) != count:
-        raise ArgumentError(f"local_map: {what} has {len(given)} entries for {count} tensors")

@@ -13,6 +13,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
+from fx.torch import _absent_distributed as _distributed
+
 ROOMS = {
     "onnx": (
         "save the weights with torch.save(model.state_dict(), path)",
@@ -41,6 +43,7 @@ ROOMS = {
         "skip_data",
     ),
 }  # fmt: skip
+_DISTRIBUTED = "distributed"
 
 
 class Absent:
@@ -52,7 +55,7 @@ class Absent:
 
     def _refuse(self) -> Any:
         raise NotImplementedError(
-            f"fx has no torch.{self._room}.{self.__name__}: {ROOMS[self._room][0]}"
+            f"fx has no torch.{self._room}.{self.__name__}: {_room(self._room)[0]}"
         )
 
     def __call__(self, *args: Any, **options: Any) -> Any:
@@ -72,8 +75,8 @@ class Rooms(Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Put the names into it."""
-        room = module.__name__.rpartition(".")[2]
-        advice, names = ROOMS[room]
+        room = module.__name__.removeprefix("fx.torch.")
+        advice, names = _room(room) or ("", "")
         module.__doc__ = f"``torch.{room}``: not there; {advice}."
         space: dict[str, Any] = {name: Absent(room, name) for name in names.split()}
         if room == "serialization":
@@ -91,8 +94,19 @@ class Rooms(Loader):
 
 def room_spec(name: str) -> ModuleSpec | None:
     """The spec of ``fx.torch.onnx`` and the like; None for every other module."""
-    top, _, room = name.rpartition(".")
-    return ModuleSpec(name, Rooms()) if top == "fx.torch" and room in ROOMS else None
+    found = _room(name.removeprefix("fx.torch."))
+    return None if found is None else ModuleSpec(name, Rooms(), is_package=True)
+
+
+def _room(name: str) -> tuple[str, str] | None:
+    """What to do instead of a room, and its names."""
+    top, _, below = name.partition(".")
+    if top != _DISTRIBUTED:
+        return ROOMS.get(name)
+    inner = [room for room in _distributed.ROOMS if f"{room}.".startswith(f"{below}.")]
+    if not inner or below in ("", "elastic"):
+        return None
+    return reason("", name) or "", _distributed.ROOMS.get(below, "")
 
 
 # names of torch itself: a word for each kind, and for those that stand alone ----------------------
@@ -132,19 +146,23 @@ ALONE = {
 }
 
 
-def kind_of(name: str) -> tuple[str, str] | None:
-    """Which kind of absent names a name of torch is of, and what to do; None if of none."""
-    for pattern, kind, advice in KINDS:
-        if re.search(pattern, name):
-            return kind, advice
-    return None
+def kind_of(name: str, room: str = "") -> tuple[str | None, str] | None:
+    """Which kind of absent names one of torch, or of a room, is of, and what to do.
 
-
-def reason(name: str) -> str | None:
-    """Why fx lacks a name of torch, or what to write in its place."""
+    The kind is None where a name stands alone; None if nothing is known.
+    """
+    top, _, below = room.partition(".")
+    if top == _DISTRIBUTED:
+        name = f"{below}.{name}".lstrip(".")
+        return next((row[1:] for row in _distributed.KINDS if re.search(row[0], name)), None)
     if name in ALONE:
-        return ALONE[name]
-    found = kind_of(name)
+        return None, ALONE[name]
+    return next((row[1:] for row in KINDS if re.search(row[0], name)), None)
+
+
+def reason(name: str, room: str = "") -> str | None:
+    """Why fx lacks a name of torch, or of a room, or what to write in its place."""
+    found = kind_of(name, room)
     return None if found is None else found[1]
 
 
@@ -152,7 +170,7 @@ def refusing(room: str) -> Callable[[str], Any]:
     """The ``__getattr__`` of a module of PyTorch's names: why it lacks one that is asked for."""
 
     def missing(name: str) -> Any:
-        why = None if name.startswith("__") else reason(name)
+        why = None if name.startswith("__") else reason(name, room)
         why = why or f"dir(torch.{room}) lists what there is"
         raise AttributeError(f"fx has no torch.{room}.{name}: {why}")
 

@@ -36,11 +36,16 @@ _DISTRIBUTED = {  # files of PyTorch whose names are in one of fx
     "": "_tensor=tensor distributed_c10d= constants= run=fx.run launch=fx.run",
     "._composable": "fsdp=fsdp",
     ".checkpoint": """
-        default_planner=checkpoint filesystem=checkpoint planner=checkpoint
-        state_dict_loader=checkpoint state_dict_saver=checkpoint""",
+        api=checkpoint default_planner=checkpoint filesystem=checkpoint hf_storage=checkpoint
+        metadata=checkpoint planner=checkpoint quantized_hf_storage=checkpoint staging=checkpoint
+        state_dict_loader=checkpoint state_dict_saver=checkpoint storage=checkpoint""",
+    ".elastic.multiprocessing": "api=elastic.multiprocessing",
     ".fsdp": "api=fsdp fully_sharded_data_parallel=fsdp",
+    ".nn": "api=nn api.remote_module=nn",
+    ".optim": "optimizer=optim post_localSGD_optimizer=optim zero_redundancy_optimizer=optim",
+    ".rpc": "api=rpc backend_registry=rpc options=rpc",
     ".tensor": "device_mesh=device_mesh",
-    ".tensor.parallel": "api=tensor.parallel style=tensor.parallel",
+    ".tensor.parallel": "api=tensor.parallel loss=tensor.parallel style=tensor.parallel",
 }
 ALIASES |= {
     f"fx.torch.distributed{room}.{name}": (

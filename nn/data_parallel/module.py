@@ -24,6 +24,18 @@ from fx.nn.layers.instance_norms import SyncBatchNorm
 _BUCKET = 25  # MB of gradients that are averaged together
 
 
+def _ranks_of(process_group: Any, device_mesh: Any) -> Any:
+    if device_mesh is None:
+        return process_group
+    if process_group is not None:
+        raise DistError("Cannot specify both process_group and device_mesh arguments.")
+    if device_mesh.ndim != 1:
+        raise DistError(
+            f"Only 1D device mesh is supported, but got {device_mesh}; write mesh['name']"
+        )
+    return device_mesh.get_group(0)
+
+
 class DistributedDataParallel(Module):
     """A module in each rank of a group: the same parameters, and the mean of all gradients.
 
@@ -42,6 +54,7 @@ class DistributedDataParallel(Module):
         static_graph: the same parameters take part in every pass as in the first.
         virtual_ranks: let each process stand for several ranks, of which there are so many in all:
             ``micro_batches`` cuts its batch, and training has the same bits on 1, 2, 4 … of them.
+        device_mesh: the ranks along its one axis, in place of ``process_group``.
         device_ids, output_device: None; modules are on the CPU.
         dim, check_reduction, gradient_as_bucket_view, batched_grad_copy: accepted; they change
             nothing here.
@@ -95,7 +108,6 @@ class DistributedDataParallel(Module):
             ("delay_all_reduce_named_params", delay_all_reduce_named_params),
             ("param_to_hook_all_reduce", param_to_hook_all_reduce),
             ("mixed_precision", mixed_precision),
-            ("device_mesh", device_mesh),
             ("skip_all_reduce_unused_params", skip_all_reduce_unused_params),
             ("bucket_cap_mb_list", bucket_cap_mb_list),
         ):
@@ -110,7 +122,7 @@ class DistributedDataParallel(Module):
                 f"gradient."
             )
         self.module = module
-        self.process_group = world(process_group)
+        self.process_group = world(_ranks_of(process_group, device_mesh))
         self.static_graph = static_graph
         self.find_unused_parameters = find_unused_parameters
         self.gradient_as_bucket_view = gradient_as_bucket_view
@@ -272,7 +284,7 @@ class DistributedDataParallel(Module):
             take(self.process_group, self._synced(), self._first())
         if virtual is not None:
             virtual.begin(reducer.params, self._synced())
-        out = self.module(*inputs, **kwargs)
+        out = self._run(*inputs, **kwargs)
         if virtual is not None:
             virtual.end(self._synced())
         reducer.armed = syncs
@@ -284,6 +296,9 @@ class DistributedDataParallel(Module):
             reducer.synced[stage] = syncs
             stage.at_end(partial(self._check_staged, stage))
         return out
+
+    def _run(self, *inputs: Any, **kwargs: Any) -> Any:
+        return self.module(*inputs, **kwargs)
 
     def _check_staged(self, stage: Any) -> str:
         """Why a function that was staged cannot be compiled; nothing where it can."""

@@ -12,15 +12,17 @@ from fx import tree
 from fx.config import modes
 from fx.distributed import agreement
 from fx.distributed.device_mesh import init_device_mesh
+from fx.distributed.distributing import distribute_tensor
 from fx.distributed.mesh import Mesh, world
 from fx.distributed.placed import Placed
 from fx.distributed.placements import Replicate, Shard, local_shape
-from fx.distributed.tensor import DTensor, distribute_tensor
+from fx.distributed.tensor import DTensor
 from fx.errors import ArgumentError, DistError
 from fx.nn.base.module import Module
 from fx.nn.fully_sharded import staged
-from fx.nn.fully_sharded.unit import Unit
+from fx.nn.fully_sharded.unit import Unit, as_now
 from fx.tensor import Tensor, new_tensor
+from fx.transforms.checkpoint import surroundings
 
 NAME = "fully_shard"
 _running: list[Any] = []  # the modules of units whose forward passes run, the outermost first
@@ -313,6 +315,10 @@ def _without_values(path: str, p: Any, mesh: Any, placements: Any) -> Any:
 
 
 # around a forward pass ---------------------------------------------------------------------------
+
+
+# a checkpointed function that runs again has the whole parameters that it had
+surroundings.append(lambda: as_now([m._unit for m in _running]) if _running else None)
 
 
 def _before(module: Any, args: Any, kwargs: Any) -> Any:

@@ -14,9 +14,10 @@ import numpy as np
 from fx import tree
 from fx.config import no_grad
 from fx.distributed.collectives import broadcast
+from fx.distributed.distributing import distribute_tensor
 from fx.distributed.mesh import world
 from fx.distributed.messages import broadcast_object_list
-from fx.distributed.tensor import DTensor, distribute_tensor
+from fx.distributed.tensor import DTensor
 from fx.errors import ArgumentError, StateError
 from fx.ops.convert import as_tensor
 from fx.tensor import Tensor, new_tensor

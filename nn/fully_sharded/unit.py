@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from fx.autograd.function import Function, once_differentiable
@@ -143,6 +144,24 @@ class Unit:
             return ct._a
         _, placements = before(array, self.mesh)
         return ct.redistribute(array.mesh.outer, placements).to_local()._a  # type: ignore[attr-defined]
+
+
+def as_now(units: Sequence[Unit]) -> Callable[[], Any]:
+    """A context in which modules have the parameters that they have at this moment."""
+    had = [(m, n, m._parameters[n]) for unit in units for m, n, _ in unit.places]
+
+    @contextmanager
+    def shown() -> Iterator[None]:
+        before = [m._parameters[n] for m, n, _ in had]
+        try:
+            for m, name, value in had:
+                m._parameters[name] = value
+            yield
+        finally:
+            for (m, name, _), value in zip(had, before):
+                m._parameters[name] = value
+
+    return shown
 
 
 def _added(a: Any, b: Any) -> Any:

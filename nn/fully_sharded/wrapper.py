@@ -16,8 +16,9 @@ from typing import Any
 from fx.config import no_grad
 from fx.distributed import groups
 from fx.distributed.device_mesh import DeviceMesh, init_device_mesh
+from fx.distributed.distributing import distribute_tensor
 from fx.distributed.mesh import world
-from fx.distributed.tensor import DTensor, distribute_tensor
+from fx.distributed.tensor import DTensor
 from fx.errors import ArgumentError
 from fx.nn.base.module import Module
 from fx.nn.data_parallel.values import take

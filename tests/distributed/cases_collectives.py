@@ -270,6 +270,28 @@ def case_objects():
         assert dist.recv_object_list(told, 0) == 0 and told == [(1, 2), "three"]
 
 
+def case_objects_or_an_error_for_all():
+    from fx.torch.distributed import collective_utils  # here: a file with it writes
+
+    world = dist.group.WORLD
+    assert collective_utils.broadcast(lambda: 10 * rank, rank=1, pg=world) == 10
+    assert collective_utils.all_gather(lambda: rank, pg=world) == list(range(size))
+    pair = dist.new_group(range(1, size))
+    if rank:
+        assert collective_utils.broadcast(lambda: rank, rank=size > 2, pg=pair) == size - 1
+    fails = lambda: 1 // (rank - 1)
+    named = lambda: collective_utils.broadcast(fails, rank=1, stage_name="x", pg=world)
+    for call, words in (
+        (named, "Rank 1 failed: stage x: exception integer division"),
+        (lambda: collective_utils.broadcast(None, success=False, pg=world), "Rank 0 failed"),
+        (lambda: collective_utils.all_gather(fails, pg=world), "(1, ZeroDivisionError("),
+        (lambda: collective_utils.all_gather(0, str(rank), pg=world), "rank 0 is at stage 0"),
+        (lambda: collective_utils.all_gather_object_enforce_type(
+            world, [None] * size, 1 if rank else "one"), "Object type at index 1"),
+    ):  # fmt: skip
+        raises((RuntimeError, TypeError), words, call)
+
+
 def case_several_together():
     xs = [fx.nn.Buffer(fx.ones(n) * rank) for n in (1, 4, 3000)]
     with dist.Coalesced():

@@ -9,6 +9,7 @@ import numpy as np
 import fx
 import fx.distributed as dist
 from fx import nn
+from fx.nn.data_parallel.replicating import replicate
 from fx.nn.parallel import DistributedDataParallel
 
 dist.init_process_group("mpi", timeout=timedelta(seconds=60))
@@ -341,3 +342,42 @@ def case_buffers_that_each_rank_keeps():
         wrapped = DistributedDataParallel(module, **options)
         wrapped(batch(rank)).sum().backward()
         assert wrapped.module.place.item() == (rank if own else 0)
+
+
+def case_a_module_is_replicated_in_place():
+    mesh = dist.init_device_mesh("cpu", (size,))
+    for jitted, how in ((False, {}), (True, {}), (False, {"device_mesh": mesh})):
+        module, calls = replicate(model(seed=rank), **how), []
+        module.register_forward_hook(lambda *told, calls=calls: calls.append(1))
+
+        def step(x, module=module):
+            module.zero_grad()
+            (module(x) ** 2).sum().backward()
+
+        run = fx.jit(step) if jitted else step
+        run(batch(rank))  # all have what rank 0 has from here on
+        assert near(gradients(module), of_one_process()) and len(calls) == 1
+        assert list(module.state_dict()) == list(model().state_dict())
+        module.set_requires_gradient_sync(False)
+        if not jitted:  # a pass of this rank's own, which the next one averages with its own
+            run(batch(rank))
+            alone = model()
+            (alone(batch(rank)) ** 2).sum().backward()
+            assert near(gradients(module), gradients(alone))
+            module.set_requires_gradient_sync(True)
+            (module(batch(rank)) ** 2).sum().backward()
+            assert near(gradients(module), [2 * g for g in of_one_process()])
+    refused("already managed by `replicate`", lambda: replicate(module))
+
+
+def case_what_is_not_replicated_is_left_to_each_rank():
+    both = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2), nn.Linear(2, 2))
+    with fx.no_grad():
+        both[2].weight.data.fill_(float(rank))
+        both[1].running_mean.copy_(fx.full(2, float(rank)))
+    both = replicate(both, ignored_modules=[both[2]])
+    both(batch(rank)).sum().backward()
+    assert (both[2].weight.detach().numpy() == rank).all()
+    listed = [None] * size
+    dist.all_gather_object(listed, [both[0].weight.grad.tolist(), both[1].running_mean.tolist()])
+    assert listed[0][0] == listed[1][0] and listed[0][1] != listed[1][1]

@@ -377,10 +377,19 @@ def case_checkpoints_have_the_parts():
         assert np.array_equal(p.detach().to_local().numpy(), q.detach().to_local().numpy())
         assert np.array_equal(p.detach().to_local().numpy(), r.detach().to_local().numpy())
         assert np.array_equal(p.detach().full_tensor().numpy(), s.detach().numpy())
+    new = OPTIMIZERS["adamw"]([p for p in third.parameters() if p.requires_grad])
+    lies = state.get_model_state_dict(third)
+    reader = checkpoint.FileSystemReader(place)
+    held = checkpoint.load_sharded_optimizer_state_dict(lies, "optimizer", reader)["optimizer"]
+    for name, slots in held["state"].items():  # no rank reads a whole
+        assert slots["exp_avg"].placements == lies[name].placements
+    state.set_optimizer_state_dict(third, new, held)
     train(model, optimizer, mine)
     train(other, its, mine)
-    for p, q in zip(model.parameters(), other.parameters()):
+    train(third, new, mine)
+    for p, q, r in zip(*[m.parameters() for m in (model, other, third)]):
         assert np.array_equal(p.detach().to_local().numpy(), q.detach().to_local().numpy())
+        assert np.array_equal(p.detach().to_local().numpy(), r.detach().to_local().numpy())
 
 
 def broadcast_name():

@@ -10,12 +10,17 @@ import fx.distributed as dist
 from fx import nn
 from fx.nn.parallel import DistributedDataParallel
 from fx.torch.distributed.algorithms.ddp_comm_hooks import (
+    DDPCommHookType,
     debugging_hooks,
     default_hooks,
     post_localSGD_hook,
     powerSGD_hook,
+    register_ddp_comm_hook,
 )
 from fx.torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
+from fx.torch.distributed.algorithms.model_averaging.hierarchical_model_averager import (
+    HierarchicalModelAverager,
+)
 
 warnings.simplefilter("error")  # nothing runs uncompiled unless a case says so
 dist.init_process_group("mpi", timeout=timedelta(seconds=60))
@@ -129,11 +134,12 @@ def case_a_hook_with_a_state_runs_uncompiled():
 
 
 def case_power_sgd_is_exact_at_full_rank_and_begins_late():
-    state = powerSGD_hook.PowerSGDState(None, 5, start_powerSGD_iter=2, min_compression_rate=0.1)
-    for k, found in enumerate(hooked(state, powerSGD_hook.powerSGD_hook, 4)):
-        near(found, means(k), 1e-5)
-    rate, before, after = state.compression_stats()
-    assert before == 2 * sum(g.size for g in means(0)) and after > 0 and rate == before / after
+    for hook in (powerSGD_hook.powerSGD_hook, powerSGD_hook.batched_powerSGD_hook):
+        state = powerSGD_hook.PowerSGDState(None, 9, start_powerSGD_iter=2, min_compression_rate=0)
+        for k, found in enumerate(hooked(state, hook, 4)):
+            near(found, means(k), 1e-5)
+        rate, before, after = state.compression_stats()
+        assert before == 2 * sum(g.size for g in means(0)) and after > 0 and rate == before / after
     refused("`start_powerSGD_iter` > 1", lambda: powerSGD_hook.PowerSGDState(None, 1, 1))
 
 
@@ -170,7 +176,32 @@ def case_models_are_averaged_every_few_steps():
         with fx.no_grad():
             for p in module.parameters():
                 p.data.fill_(float(rank + k))
+                p.grad = fx.zeros(p.shape)
+            frozen = module[0].bias  # what has no gradient stays
+            frozen.grad = None
         averager.average_parameters(optimizer.param_groups if k else module.parameters())
         expected = k + ((size - 1) / 2 if alike else rank)
-        assert all((p.detach().numpy() == expected).all() for p in module.parameters()), k
+        for p in module.parameters():
+            wanted = rank + k if p is frozen else expected
+            assert (p.detach().numpy() == wanted).all(), k
     refused("must be a positive value", lambda: PeriodicModelAverager(0))
+
+
+def case_larger_groups_are_averaged_less_often():
+    p = nn.Parameter(fx.zeros(2))
+    p.grad = fx.ones(2)
+    averager = HierarchicalModelAverager({1: 1, 2: size}, warmup_steps=1)
+    for k, alike in enumerate((False, False, True, False, True)):
+        with fx.no_grad():
+            p.data.fill_(float(rank + k))
+        averager.average_parameters([p])
+        assert (p.detach().numpy() == k + ((size - 1) / 2 if alike else rank)).all(), k
+    refused("must be equal to the size", lambda: HierarchicalModelAverager({2: size + 1}))
+
+
+def case_hooks_are_registered_by_name():
+    for kind, tolerance in (("ALLREDUCE", 1e-6), ("BF16_COMPRESS", 2e-2), ("POWER_SGD", 1e-6)):
+        wrapped = DistributedDataParallel(model())
+        register_ddp_comm_hook(DDPCommHookType[kind], wrapped, dist.group.WORLD)
+        (wrapped(batch(rank, 0)) ** 2).sum().backward()
+        near([p.grad.numpy() for p in wrapped.parameters()], means(0), tolerance)

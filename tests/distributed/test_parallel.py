@@ -6,10 +6,13 @@ import pytest
 
 import fx.torch.distributed.tensor.parallel as ours
 from tests.distributed.ranks import cases
+from tests.thorough import THOROUGH
+
+SIZES = [2, 4] if THOROUGH else [4]  # two train as torch's two in ``test_rendezvous.py``
 
 
 @pytest.mark.parametrize("case", cases("cases_parallel.py"))
-@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize("size", SIZES)
 def test_of_ranks(outcomes, case, size):
     assert not outcomes("cases_parallel.py", size)[case]
 

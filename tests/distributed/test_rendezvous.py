@@ -13,7 +13,7 @@ import pytest
 
 import fx
 import fx.distributed as dist
-from fx.distributed import FileStore, HashStore, PrefixStore, TCPStore
+from fx.distributed import FileStore, HashStore, PrefixStore, TCPStore, rendezvous
 from tests.distributed.ranks import ROOT
 
 SECOND = timedelta(seconds=1)
@@ -136,10 +136,16 @@ dist.barrier()
 """
 
 
-@pytest.mark.parametrize("scheme", ["tcp", "file"])
+OWN = """
+from fx.distributed.rendezvous import register_rendezvous_handler, rendezvous
+register_rendezvous_handler("own", lambda url, **told: rendezvous("file" + url[3:], **told))
+"""
+
+
+@pytest.mark.parametrize("scheme", ["tcp", "own"])
 def test_ranks_find_each_other(scheme, tmp_path):
-    method = f"tcp://127.0.0.1:{free_port()}" if scheme == "tcp" else f"file://{tmp_path}/store"
-    ends = run_ranks([["-c", RANK, str(r), "2", method, "30"] for r in range(2)])
+    method = f"tcp://127.0.0.1:{free_port()}" if scheme == "tcp" else f"own://{tmp_path}/store"
+    ends = run_ranks([["-c", OWN + RANK, str(r), "2", method, "30"] for r in range(2)])
     assert [e[0] for e in ends] == [0, 0], ends
     assert ends[0][1].split("\n")[0] == ends[1][1].split("\n")[0] == "[3.0, 3.0]"
     assert "True" in ends[1][1]
@@ -270,6 +276,18 @@ def test_bad_arguments(arguments, words, monkeypatch):
     with pytest.raises((ValueError, RuntimeError, TypeError), match=words):
         dist.init_process_group(**arguments)
     assert not dist.is_initialized()
+
+
+def test_handlers_and_the_store_of_a_url(tmp_path):
+    store, rank, size = next(rendezvous.rendezvous(f"file://{tmp_path}/store?rank=1", -1, 2))
+    assert (rank, size) == (1, 2)
+    store.set("k", "v")
+    assert next(rendezvous.rendezvous(f"file://{tmp_path}/store", 0, 2))[0].get("k") == b"v"
+    for scheme in ("env", "file"):
+        with pytest.raises(RuntimeError, match="already registered"):
+            rendezvous.register_rendezvous_handler(scheme, None)
+    with pytest.raises(ValueError, match="No rendezvous handler for nobody://"):
+        rendezvous.rendezvous("nobody://")
 
 
 def test_a_fake_group_has_any_size():

@@ -36,7 +36,10 @@ def test_what_was_reached_stays(found):
     for title, share in {
         "Array API 2024.12": 1, "Array API 2024.12: linalg": 1, "Array API 2024.12: fft": 1,
         "torch.nn.functional": 1, "torch": 0.95, "torch.Tensor": 0.95, "torch.special": 1,
-        "torch.fft": 1,
+        "torch.fft": 1, "torch.distributed": 0.9, "torch.distributed.algorithms": 0.9,
+        "torch.distributed.fsdp": 1, "torch.distributed.launcher": 1, "torch.distributed.nn": 1,
+        "torch.distributed.optim": 1, "torch.distributed.rpc": 1, "torch.distributed.tensor": 0.9,
+        "torch.distributed.pipelining": 0.9,
     }.items():  # fmt: skip
         assert found[title].share >= share, title
 
@@ -48,9 +51,20 @@ def test_a_name_that_is_missing_is_told():
     assert r.missing["no_such_name"] == "not yet"
     assert "memmap" in r.missing["from_file"]
     assert r.share == pytest.approx(1 / 3)
+    r = row("torch.distributed.checkpoint", ["save", "metadata.Metadata", "no_such_room.name"])
+    assert r.there == ["save"] and "read_metadata" in r.missing["metadata.Metadata"]
 
 
-@pytest.mark.parametrize("title", ["torch", "torch.nn.functional", "torch.linalg"])
+def test_every_name_of_several_ranks_that_is_missing_has_a_word(found):
+    for title, r in found.items():
+        if title.startswith("torch.distributed"):
+            assert "not yet" not in r.missing.values(), title
+
+
+TITLES = ["torch", "torch.nn.functional", "torch.linalg", "torch.distributed.rpc"]
+
+
+@pytest.mark.parametrize("title", TITLES)
 def test_the_lists_are_those_of_the_peer(title):
     pytest.importorskip("torch")
     from fx.testing.coverage.peers import names_of

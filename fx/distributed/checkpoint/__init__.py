@@ -9,6 +9,9 @@ from fx.distributed.checkpoint.entries import Shard as Shard
 from fx.distributed.checkpoint.loading import FileSystemReader as FileSystemReader
 from fx.distributed.checkpoint.loading import RandomState as RandomState
 from fx.distributed.checkpoint.loading import load as load
+from fx.distributed.checkpoint.loading import (
+    load_sharded_optimizer_state_dict as load_sharded_optimizer_state_dict,
+)
 from fx.distributed.checkpoint.loading import whole_state as whole_state
 from fx.distributed.checkpoint.manifest import Manifest as Manifest
 from fx.distributed.checkpoint.planners import DefaultLoadPlanner as DefaultLoadPlanner

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from fx.config import modes
 from fx.distributed.checkpoint.entries import (
@@ -15,7 +18,7 @@ from fx.distributed.checkpoint.entries import (
     tree_of,
     value_of,
 )
-from fx.distributed.checkpoint.manifest import Entry, Manifest, Shards, Variant
+from fx.distributed.checkpoint.manifest import Entry, Manifest, Shards, Variant, dtype_of
 from fx.distributed.checkpoint.planners import DefaultLoadPlanner, checked
 from fx.distributed.checkpoint.saving import folder_of, group_of
 from fx.distributed.filling import Place, fits
@@ -140,6 +143,61 @@ def whole_state(folder: Any) -> Any:
     """
     found = _Found(Path(folder), 0)
     return tree_of([(e.path, found._value(e, None)) for e in found.manifest.entries])
+
+
+def load_sharded_optimizer_state_dict(
+    model_state_dict: Mapping[str, Any],
+    optimizer_key: str,
+    storage_reader: FileSystemReader,
+    planner: DefaultLoadPlanner | None = None,
+) -> dict[str, Any]:
+    """The state of an optimizer, whose slots lie as the parameters: each rank reads its parts.
+
+    Args:
+        model_state_dict: the parameters by name, as they lie now; on a mesh or not.
+        optimizer_key: under which name ``FSDP.optim_state_dict`` or ``get_optimizer_state_dict``
+            was saved.
+        storage_reader: the folder.
+        planner: ``DefaultLoadPlanner()``.
+
+    Returns:
+        ``{optimizer_key: state}``, for ``FSDP.optim_state_dict_to_load``.
+
+    Raises:
+        FileNotFoundError: if the folder holds no complete checkpoint.
+        FileFormatError: naming the shard that is missing or damaged.
+        StateError: if the folder has nothing under that name.
+
+    Example:
+        >>> import fx, tempfile
+        >>> from fx.distributed import checkpoint
+        >>> folder = tempfile.mkdtemp()
+        >>> state = {"state": {"w": {"momentum_buffer": fx.ones(2)}}, "param_groups": []}
+        >>> manifest = checkpoint.save({"optimizer": state}, checkpoint_id=folder)
+        >>> checkpoint.load_sharded_optimizer_state_dict(
+        ...     {"w": fx.zeros(2)}, "optimizer", checkpoint.FileSystemReader(folder)
+        ... )["optimizer"]["state"]
+        {'w': {'momentum_buffer': tensor([1., 1.])}}
+    """
+    checked("load_sharded_optimizer_state_dict", planner, DefaultLoadPlanner)
+    folder = folder_of("load_sharded_optimizer_state_dict", None, storage_reader)
+    group = group_of(None)
+    found = _Found(folder, 0 if group is None else group.rank())
+    parts = {leaf.path[0]: leaf for leaf in leaves_of(model_state_dict) if leaf.place is not None}
+    values = []
+    for entry in found.manifest.entries:
+        if entry.path[0] != optimizer_key:
+            continue
+        own = parts.get(entry.path[2]) if len(entry.path) > 3 else None
+        variant = found._variant(entry)
+        if own is not None and variant.shape == own.global_shape:
+            own = replace(own, value=np.empty(own.value.shape, dtype_of(variant.dtype)))
+            values.append((entry.path, found._placed(entry, own)))
+        else:
+            values.append((entry.path, found._value(entry, None)))
+    if not values:
+        raise found._missing(optimizer_key)
+    return tree_of(values)  # type: ignore[no-any-return]
 
 
 @whole

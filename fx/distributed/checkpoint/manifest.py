@@ -200,13 +200,13 @@ class Shards:
         """
         offsets, shape = ((0,) * len(variant.shape), variant.shape) if box is None else box
         if not prod(shape):
-            return np.empty(shape, _dtype(variant.dtype))
+            return np.empty(shape, dtype_of(variant.dtype))
         parts = list(self._parts(entry, variant, offsets, shape))
         if sum(part.size for _, part in parts) != prod(shape):
             raise FileFormatError(f"{self._folder / NAME}: {entry.name} has gaps")
         if len(parts) == 1:
             return np.ascontiguousarray(parts[0][1]).reshape(shape)
-        out = np.empty(shape, _dtype(variant.dtype))
+        out = np.empty(shape, dtype_of(variant.dtype))
         for place, part in parts:
             out[place] = part
         return out
@@ -234,7 +234,7 @@ class Shards:
         from safetensors import SafetensorError
 
         path = self._folder / piece.file
-        size = _dtype(dtype).itemsize
+        size = dtype_of(dtype).itemsize
         cuts = list(pairwise(blocks(piece.shape, size)))
         wanted = [i for i, (begin, end) in enumerate(cuts) if begin < high and low < end]
         begin, end = cuts[wanted[0]][0], cuts[wanted[-1]][1]
@@ -280,7 +280,8 @@ def _size(path: Path) -> int | None:
         return None
 
 
-def _dtype(name: str) -> np.dtype[Any]:
+def dtype_of(name: str) -> np.dtype[Any]:
+    """The dtype of a name, or a refusal."""
     found = next((d for d in dtypes.ALL if d.name == name), None)
     if found is None:
         raise FileFormatError(f"a checkpoint holds a tensor of dtype {name!r}, which is none of fx")

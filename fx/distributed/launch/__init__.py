@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -23,7 +24,8 @@ def main(arguments: list[str] | None = None) -> int:
             return Remote(told, arguments).run()
         if told.ranks > cores():
             say(f"warning: {told.ranks} ranks on {cores()} cores will wait for each other")
-        return Job(told).run()
+        with closing(Job(told)) as job:
+            return job.run()
     except UsageError as error:
         print(f"fx.run: {error}", file=sys.stderr)
         return 2

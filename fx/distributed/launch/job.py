@@ -24,9 +24,10 @@ from fx.distributed.launch.hangs import Watch
 from fx.distributed.launch.hosts import Hosts, Interrupted
 from fx.distributed.launch.meeting import Alone, Place
 from fx.distributed.launch.options import cores
-from fx.distributed.launch.ranks import Failure, Ranks
+from fx.distributed.launch.ranks import Failure, Rank, Ranks
 
 _GRACE = 0.3  # seconds from SIGTERM to SIGKILL for those who have lost one of theirs
+_ENDED = (0, None, -signal.SIGTERM, -signal.SIGKILL)  # well, or by us
 _LOOK = 0.5  # seconds between two looks into the recorders
 _SETTLED = 1.0  # seconds after which the launcher has time for itself
 _WARM = ("fx.graph", "fx.compiler", "fx.backends.cpu.llvm", "fx.transforms.jitting")
@@ -38,7 +39,14 @@ def say(text: str) -> None:
 
 
 class Job:
-    """Runs a script as ``options`` say; ``run`` gives the launcher's exit code."""
+    """Runs a script as ``options`` say; ``run`` gives the launcher's exit code, ``close`` cleans.
+
+    ``ranks`` are those of the last attempt, ``failed`` those of them that nobody ended, the cause
+    first.
+    """
+
+    ranks: Ranks
+    failed: list[Rank]
 
     def __init__(self, options: Namespace) -> None:
         self.options = options
@@ -47,6 +55,7 @@ class Job:
         self.split = int(os.environ.get("FX_BATCH_SPLIT", "1"))
         self._signals: list[int] = []  # that came for the launcher
         self._warm = _modules()
+        self.failed = []
         self._launcher = os.getpid()
         if options.log_dir is None:
             self.folder = Path(tempfile.mkdtemp(prefix="fx_run_"))
@@ -71,8 +80,11 @@ class Job:
                 signal.set_wakeup_fd(old)
                 for number, handler in before.items():
                     signal.signal(number, handler)
-                if self.options.log_dir is None:
-                    shutil.rmtree(self.folder, ignore_errors=True)
+
+    def close(self) -> None:
+        """Delete the files of the ranks, unless a folder was given for them."""
+        if self.options.log_dir is None:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def _meeting(self) -> Alone | Hosts:
         if self.options.nodes[1] == 1:
@@ -116,7 +128,7 @@ class Job:
         environments = [self._environment(place, local) for local in range(self.options.ranks)]
         for local, environment in enumerate(environments):
             environment["FX_DIST_RECORD"] = str(folder / str(local) / "flight")
-        ranks = Ranks(self.options, folder, environments, self._forget)
+        ranks = self.ranks = Ranks(self.options, folder, environments, self._forget)
         watch = Watch(ranks)
         try:
             failure = self._watch(ranks, watch)
@@ -190,11 +202,10 @@ class Job:
         }
 
     def _report(self, failure: Failure, ranks: Ranks) -> None:
-        self_made = (-signal.SIGTERM, -signal.SIGKILL)  # how those end that we end
+        first = ranks.ranks[failure.local_rank]
+        self.failed = [first, *(r for r in ranks.ranks if r is not first and r.code not in _ENDED)]
         others = [
-            f"rank {each.rank}: exit code {each.code}"
-            for each in ranks.ranks
-            if each.rank != failure.rank and each.code and each.code not in self_made
+            f"rank {each.rank}: exit code {each.code}" for each in self.failed if each is not first
         ]
         lines = [
             f"{self.options.script} FAILED",
@@ -242,7 +253,7 @@ def _killed_for_memory() -> int:
 
 def _preload(options: Namespace) -> None:
     """Import fx, and what the script imports of it, before the fork: once for all ranks."""
-    if options.no_python or options.start_method != "fork":
+    if options.call or options.no_python or options.start_method != "fork":
         return
     importlib.import_module("fx")
     if options.module:

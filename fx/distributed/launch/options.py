@@ -107,6 +107,7 @@ def options(arguments: list[str] | None = None) -> Namespace:
     Raises ``UsageError``; ``SystemExit`` as ``argparse`` does.
     """
     out = parser().parse_args(arguments)
+    out.call = None  # a function and its arguments, in place of a script: ``calls.py``
     out.ranks = 0 if out.hosts else _ranks(out.nproc_per_node)  # each host counts its own
     out.nodes = (1, 1) if out.standalone else _nodes(out.nnodes)
     out.modes = [] if out.hosts else _modes(out)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fx.distributed.launch import worker
+from fx.distributed.launch import calls, worker
 from fx.distributed.launch.logs import Tail
 
 
@@ -44,7 +44,9 @@ class Failure:
 
 
 @dataclass(slots=True)
-class _Rank:
+class Rank:
+    """A process of an attempt, and the folder of its files."""
+
     rank: int
     local_rank: int
     folder: Path
@@ -80,12 +82,12 @@ class Ranks:
         forget: Callable[[], None],
     ) -> None:
         self.options = options
-        self.ranks: list[_Rank] = []
+        self.ranks: list[Rank] = []
         self._forget = forget
         for local, environment in enumerate(environments):
             place = folder / str(local)
             place.mkdir(parents=True, exist_ok=True)
-            self.ranks.append(_Rank(int(environment["RANK"]), local, place))
+            self.ranks.append(Rank(int(environment["RANK"]), local, place))
         sys.stdout.flush()
         sys.stderr.flush()
         for rank, environment in zip(self.ranks, environments, strict=True):
@@ -137,7 +139,7 @@ class Ranks:
     def _all_reaped(self) -> bool:
         return all(self._reap(rank) or rank.code is not None for rank in self.ranks)
 
-    def _reap(self, rank: _Rank) -> bool:
+    def _reap(self, rank: Rank) -> bool:
         """Whether it is just found to have failed.
 
         Its group dies before it is reaped: until then no other process has that number.
@@ -152,7 +154,7 @@ class Ranks:
         rank.code = os.waitstatus_to_exitcode(status)
         return rank.code != 0
 
-    def _start(self, rank: _Rank, environment: dict[str, str]) -> None:
+    def _start(self, rank: Rank, environment: dict[str, str]) -> None:
         environment = environment | {"TORCHELASTIC_ERROR_FILE": str(rank.folder / "error.json")}
         environment["FX_RUN_STACKS"] = str(rank.folder / "stacks")
         streams = self._streams(rank)
@@ -168,14 +170,16 @@ class Ranks:
         try:
             worker.become_rank(launcher, environment, streams)
             self._forget()
-            code = self._run()
+            code = self._run(rank.folder)
         except BaseException as error:  # nothing of the launcher may go on in the child
             sys.excepthook(type(error), error, error.__traceback__)
         finally:
             worker.leave(code)
 
-    def _run(self) -> int:
+    def _run(self, folder: Path) -> int:
         told = self.options
+        if told.call:
+            return calls.run(*told.call, folder, told.start_method)
         if told.no_python:
             command = [told.script, *told.arguments]
         elif told.start_method == "spawn":
@@ -190,7 +194,7 @@ class Ranks:
             print(f"fx.run: {command[0]!r} cannot be run: {error.strerror}", file=sys.stderr)
             return 127
 
-    def _streams(self, rank: _Rank) -> dict[int, int]:
+    def _streams(self, rank: Rank) -> dict[int, int]:
         """For the fds of a rank, what they become copies of."""
         out = {}
         if sys.stdin is None or os.isatty(0):  # a group in the background may not read a terminal

@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from io import TextIOWrapper
 from types import ModuleType
 from typing import Any
@@ -56,14 +57,15 @@ def become_rank(parent: int, environment: dict[str, str], streams: dict[int, int
 
 def run(script: str, arguments: list[str], module: bool) -> int:
     """Run a script as ``python`` would; its exit code. What it raises is printed and recorded."""
-    _watch_stacks()
     sys.argv = [script, *arguments]
+    return guarded(lambda: _run_module(script) if module else _run_file(script))
+
+
+def guarded(body: Callable[[], None]) -> int:
+    """The exit code of what a rank runs. What it raises is printed and recorded."""
+    _watch_stacks()
     try:
-        if module:
-            sys.path[0] = os.getcwd()
-            runpy.run_module(script, run_name="__main__", alter_sys=True)
-        else:
-            _run_file(script)
+        body()
     except SystemExit as end:
         return _code_of(end)
     except BaseException as error:
@@ -131,6 +133,11 @@ def _watch_stacks() -> None:
         faulthandler.register(STACKS, file=open(path, "w"), all_threads=True)  # noqa: SIM115
 
 
+def _run_module(name: str) -> None:
+    sys.path[0] = os.getcwd()
+    runpy.run_module(name, run_name="__main__", alter_sys=True)
+
+
 def _run_file(script: str) -> None:
     path = os.path.abspath(script)
     with open(path, "rb") as file:
@@ -144,9 +151,8 @@ def _run_file(script: str) -> None:
 
 
 def _is_ours(filename: str) -> bool:
-    return (
-        filename == __file__ or filename == runpy.__file__ or filename.startswith("<frozen runpy")
-    )
+    here = os.path.dirname(filename) == os.path.dirname(__file__)
+    return here or filename == runpy.__file__ or filename.startswith("<frozen runpy")
 
 
 def _code_of(end: SystemExit) -> int:

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
+from fx.distributed.distributing import distribute_module, distribute_tensor
 from fx.distributed.mesh import Mesh
 from fx.distributed.placements import REPLICATE, Placement, Placements, Shard
-from fx.distributed.tensor import DTensor, distribute_module, distribute_tensor
+from fx.distributed.tensor import DTensor
 from fx.errors import ArgumentError
 from fx.tensor import Tensor
 

@@ -110,7 +110,7 @@ class Plan:
     def distribute(self, module: Any, mesh: Any) -> Any:
         """Bring a module's parameters and buffers to where they were planned, before the optimizer
         is made; the module."""
-        from fx.distributed.tensor import distribute_module, distribute_tensor
+        from fx.distributed.distributing import distribute_module, distribute_tensor
         from fx.nn import Parameter
 
         def place(name: str, part: Any, mesh: Any) -> None:
@@ -123,7 +123,7 @@ class Plan:
 
     def distribute_args(self, args: tuple[Any, ...], mesh: Any) -> Any:
         """The arguments of the step, where they were planned."""
-        from fx.distributed.tensor import distribute_tensor
+        from fx.distributed.distributing import distribute_tensor
 
         names = iter(self._step.labels)
 

@@ -9,7 +9,7 @@ from textwrap import fill
 import fx
 from fx.testing.coverage.probe import LETTERS
 from fx.testing.coverage.rows import ASIDE, LISTS, Row
-from fx.testing.coverage.states import NO_CALL, States
+from fx.testing.coverage.states import NO_CALL, RANKS, States
 
 PAGE = Path(fx.__file__).parent / "COVERAGE.md"
 
@@ -48,6 +48,8 @@ def _words(state: str) -> str:
     """``"gjVcm"`` in words."""
     if state == NO_CALL:
         return "gives no tensors"
+    if state == RANKS:
+        return "there"
     held = [word for letter, word in LETTERS.items() if letter in state]
     not_held = [word for letter, word in LETTERS.items() if letter.upper() in state]
     return ", ".join(held or ["none"]) + (f"; not {', '.join(not_held)}" if not_held else "")
@@ -75,14 +77,16 @@ def held(states: Mapping[str, str]) -> str:
 def transforms(states: States) -> str:
     """The table of transforms, a line a list."""
     head = f"| names of | {' | '.join(LETTERS.values())} |\n| --- |{' ---: |' * len(LETTERS)}\n"
-    return head + "\n".join(f"| {title} | {held(found)} |" for title, found in states.items())
+    tried = {title: found for title, found in states.items() if {*found.values()} != {RANKS}}
+    return head + "\n".join(f"| {title} | {held(found)} |" for title, found in tried.items())
 
 
 _HEAD = """\
 # Names: what is there, and what is not
 
 Written by `python -m fx.testing.coverage --write`; `--lists` makes the lists of names anew of the peers
-that are installed (their public functions, no classes). A name is *there* if it can be had where the
+that are installed (their public functions, no classes; of `torch.distributed` these too, in all modules
+below, by the names that scripts import). A name is *there* if it can be had where the
 second column says. What is *aside* fx does not mean to have: it says so by name, and each kind has a word
 below. That a name is there says nothing of how it computes: the tests
 compare each with its peer, and the laws hold every primitive to every transform (`python -m fx.testing`,
@@ -91,7 +95,8 @@ compare each with its peer, and the laws hold every primitive to every transform
 Which *transforms* hold is found by a call of each name with small arrays (`fx/testing/coverage/calls.txt`, or a
 guess): the gradient and the pushed tangent are what differences say, vmap what a loop says, jit what the eager
 call says, meta its shapes and dtypes. A transform that a name has no use for (a gradient where all results
-are integers) is not counted. Random numbers under vmap are held to their shapes.
+are integers) is not counted. Random numbers under vmap are held to their shapes. What needs several ranks is
+tried in `tests/distributed`.
 """  # noqa: E501
 
 

@@ -1,11 +1,17 @@
-"""The lists of names, made of the peers: their public functions, no classes and no constants."""
+"""The lists of names, made of the peers: their public functions, no classes and no constants.
+
+Of ``torch.distributed`` these too, and those of the modules below it, which scripts import.
+"""
 
 from __future__ import annotations
 
 import inspect
+import re
 from importlib import import_module
+from pkgutil import iter_modules
 from textwrap import fill
-from typing import Any
+from types import ModuleType
+from typing import Any, TypeVar
 
 from fx.testing.coverage.rows import LISTS, NAMES, read_lists
 
@@ -24,6 +30,54 @@ def _functions(found: Any, prefix: str = "") -> list[str]:
     ]
 
 
+# rooms that no program imports: tools of their own, and those of other launchers
+_TOOLS = re.compile(
+    r"\._|\.(flight_recorder|distributed\.debug$|jit|templates|etcd)|\.handlers$|subprocess_handler"
+)
+_ENTERED = ["torch.distributed._composable", "torch.distributed._functional_collectives"]
+
+
+def _below(package: str, title: str) -> list[str]:
+    """The modules of a package, without those of packages that have a list of their own."""
+    found = [package]
+    for _, name, is_package in iter_modules(import_module(package).__path__, f"{package}."):
+        listed = name in LISTS and name != title
+        tool = _TOOLS.search(name.removeprefix("torch.distributed._composable"))
+        if listed or (tool and name not in _ENTERED):
+            continue
+        try:
+            found += _below(name, title) if is_package else [name]
+        except ImportError:  # it needs what is not installed
+            continue
+    return found
+
+
+def _names_of_ranks(name: str) -> list[str]:
+    """The public names of a module: ``__all__``, or what it defines."""
+    module = import_module(name)
+    homes = (name, *([f"{name}.", "torch._C._distributed"] if hasattr(module, "__path__") else []))
+    told = getattr(module, "__all__", None) or [
+        key
+        for key, value in vars(module).items()
+        if not key.startswith("_")
+        and not isinstance(value, ModuleType)
+        and any(str(getattr(value, "__module__", "")).startswith(home) for home in homes)
+    ]
+    return [k for k in told if not isinstance(getattr(module, k, None), ModuleType | TypeVar)]
+
+
+def _of_ranks(title: str) -> list[str]:
+    """The names of a package of ``torch.distributed`` and of the modules below it."""
+    out = []
+    for module in _below(title, title):
+        try:
+            names = _names_of_ranks(module)
+        except ImportError:  # it needs what is not installed
+            continue
+        out += [f"{module}.{name}".removeprefix(f"{title}.") for name in names]
+    return sorted(set(out))
+
+
 def names_of(title: str) -> list[str] | None:
     """The names of a list; None where there is no peer to ask: the standard is a text."""
     if title.startswith("Array API"):
@@ -32,6 +86,8 @@ def names_of(title: str) -> list[str] | None:
         rooms = _JAX_SCIPY.split()
         each = [_functions(import_module(f"{title}.{room}"), f"{room}.") for room in rooms]
         return [name for names in each for name in names]
+    if title.startswith("torch.distributed"):
+        return _of_ranks(title)
     home, _, last = title.rpartition(".")
     found = getattr(import_module(home), last) if last == "Tensor" else import_module(title)
     return _functions(found)

@@ -14,6 +14,11 @@ NAMES = Path(__file__).with_name("names.txt")
 
 ABSENT = object()
 
+# packages of torch.distributed: their classes and constants count too, those of all modules below
+RANKS_ROOMS = """
+    _composable algorithms autograd checkpoint elastic fsdp launcher nn optim pipelining rpc tensor
+"""
+
 # whose names each list has, and where in fx they are looked for; ``{0}`` is the room of a name
 LISTS: dict[str, tuple[str, ...]] = {
     "Array API 2024.12": ("fx",),
@@ -26,6 +31,13 @@ LISTS: dict[str, tuple[str, ...]] = {
     "torch.fft": ("fx.torch.fft",),
     "torch.special": ("fx.torch.special",),
     "torch.masked": ("fx.torch.masked",),
+    **{
+        room: (f"fx.{room}.{{0}}",)
+        for room in (
+            "torch.distributed",
+            *(f"torch.distributed.{each}" for each in RANKS_ROOMS.split()),
+        )
+    },
     "jax": ("fx",),
     "jax.nn": ("fx.nn",),
     "jax.random": ("fx.random",),
@@ -95,8 +107,9 @@ def place_of(places: tuple[str, ...], name: str) -> Any:
     What refuses when it is called is not there.
     """
     *rooms, last = name.split(".")
-    room = next(filter(None, (_room(place.format(*rooms)) for place in places)))
-    found = getattr(room, last, ABSENT)
+    inner = ".".join(rooms)
+    found = next(filter(None, (_room(place.format(inner).rstrip(".")) for place in places)), None)
+    found = getattr(found, last, ABSENT)
     return ABSENT if isinstance(found, _absent.Absent) else found
 
 
@@ -109,25 +122,26 @@ def _room(place: str) -> Any:
         return None
 
 
-def _why_of_torch(name: str) -> tuple[str | None, str]:
-    kind, _ = _absent.kind_of(name) or (None, "")
-    return kind, _absent.reason(name) or "not yet"
+def _why_of_torch(title: str, name: str) -> tuple[str | None, str]:
+    room = title.partition(".")[2]
+    within = room if room.startswith("distributed") else ""
+    return _absent.kind_of(name, within) or (None, "not yet")
 
 
-def _why_of_jax(name: str) -> tuple[str | None, str]:
+def _why_of_jax(title: str, name: str) -> tuple[str | None, str]:
     for pattern, kind, word in _OF_JAX:
         if re.search(pattern, name):
             return kind, word
     return None, "not yet"
 
 
-def _why_of_scipy(name: str) -> tuple[str | None, str]:
+def _why_of_scipy(title: str, name: str) -> tuple[str | None, str]:
     if name in ("test", "geterr", "seterr", "find_best_blas_type") or name.startswith("get_"):
         return "internal", "SciPy's own"
     return None, "not yet"
 
 
-_WHY: dict[str, Callable[[str], tuple[str | None, str]]] = {
+_WHY: dict[str, Callable[[str, str], tuple[str | None, str]]] = {
     "torch": _why_of_torch, "jax": _why_of_jax, "scipy": _why_of_scipy,
 }  # fmt: skip
 
@@ -135,12 +149,12 @@ _WHY: dict[str, Callable[[str], tuple[str | None, str]]] = {
 def row(title: str, names: list[str]) -> Row:
     """The row of one list."""
     out = Row(title, [], {}, {})
-    why = _WHY.get(title.partition(".")[0], lambda name: (None, "not yet"))
+    why = _WHY.get(title.partition(".")[0], lambda title, name: (None, "not yet"))
     for name in names:
         if place_of(LISTS[title], name) is not ABSENT:
             out.there.append(name)
             continue
-        kind, word = why(name)
+        kind, word = why(title, name)
         if kind is None:
             out.missing[name] = word
         else:

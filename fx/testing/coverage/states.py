@@ -12,11 +12,14 @@ from fx.testing.coverage.rows import Row
 
 STATES = Path(__file__).with_name("states.txt")
 NO_CALL = "-"  # constants, dtypes, questions, settings
+RANKS = "*"  # what several ranks try in the tests
 States = dict[str, dict[str, str]]  # letters by list and name
 
 
 def probed(title: str, name: str) -> str:
-    """The letters of a name, or ``NO_CALL``."""
+    """The letters of a name, or ``NO_CALL``; ``RANKS`` where it needs several ranks."""
+    if title.startswith("torch.distributed"):
+        return RANKS
     found = states_of(title, name)
     return NO_CALL if found is None else found or NO_CALL
 

@@ -18,7 +18,11 @@ from fx.distributed import collectives as _collectives
 from fx.distributed import groups as _groups
 from fx.distributed import mpi as _mpi
 from fx.distributed.reductions import ReduceOp
+from fx.distributed.rendezvous import register_rendezvous_handler as register_rendezvous_handler
+from fx.distributed.rendezvous import rendezvous as rendezvous
 from fx.distributed.work import Work
+from fx.errors import ArgumentError
+from fx.torch._absent import refusing
 
 _SAME = """
     DistError DistBackendError DistNetworkError DistStoreError Store TCPStore FileStore HashStore
@@ -34,13 +38,14 @@ _COLLECTIVES = """
     broadcast_object_list scatter_object_list send_object_list recv_object_list"""
 
 _ROOMS = (
-    "_composable", "algorithms", "autograd", "checkpoint", "device_mesh", "elastic", "fsdp", "nn",
-    "optim", "pipelining", "rpc", "tensor",
+    "_composable", "algorithms", "autograd", "checkpoint", "collective_utils", "device_mesh",
+    "elastic", "fsdp", "launcher", "nn", "optim", "pipelining", "rpc", "tensor", "utils",
 )  # fmt: skip
 
 globals().update({_name: getattr(_dist, _name) for _name in _SAME.split()})
 _coalescing_manager = _collectives.Coalesced
 GroupName = str
+default_pg_nccl_timeout = None  # as where PyTorch has no NCCL
 reduce_op = ReduceOp  # its old name
 
 
@@ -86,6 +91,22 @@ class DebugLevel(Enum):
     """How much is compared between ranks."""
 
     OFF, INFO, DETAIL = range(3)
+
+
+def set_debug_level(level: DebugLevel) -> None:
+    """Let every collective be compared before anything moves, or not.
+
+    Raises:
+        ValueError: at ``INFO``, which says nothing here.
+    """
+    if level is DebugLevel.INFO:
+        raise ArgumentError("set_debug_level: write DebugLevel.DETAIL or DebugLevel.OFF")
+    os.environ["FX_DIST_DEBUG"] = "1" if level is DebugLevel.DETAIL else "0"
+
+
+def set_debug_level_from_env() -> None:
+    """``set_debug_level`` as ``TORCH_DISTRIBUTED_DEBUG`` says."""
+    set_debug_level(DebugLevel[os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF")])
 
 
 def get_debug_level() -> DebugLevel:
@@ -166,15 +187,14 @@ def supports_complex(reduceOp: ReduceOp) -> bool:
     )
 
 
+_missing = refusing("distributed")
+
+
 def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
-        raise AttributeError(name)
     if name in _ROOMS:
         return import_module(f"{__name__}.{name}")
     if name == "GradBucket":
         from fx.nn.data_parallel import GradBucket
 
         return GradBucket
-    raise AttributeError(
-        f"fx has no torch.distributed.{name}; dir(torch.distributed) lists what there is"
-    )
+    return _missing(name)

@@ -21,6 +21,7 @@ from fx.errors import ArgumentError as _ArgumentError
 from fx.ops.making.creation import empty as _empty
 from fx.ops.shapes.joining import concat as _concat
 from fx.tensor import Tensor as _Tensor
+from fx.torch._absent import refusing
 
 _SUMS = ("sum", "avg")
 
@@ -206,14 +207,9 @@ def _refuses(op: str) -> Any:
 all_gather_single = all_gather_tensor_autograd = all_gather_single_autograd = all_gather_tensor
 reduce_scatter_single = reduce_scatter_tensor_autograd = reduce_scatter_tensor
 reduce_scatter_single_autograd = reduce_scatter_tensor
+all_gather_single_coalesced = all_gather_into_tensor_coalesced
+reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced
 all_to_all_single_autograd = all_to_all_single
 
 
-def __getattr__(name: str) -> Any:
-    if name == "AsyncCollectiveTensor":
-        raise AttributeError(
-            "fx has no AsyncCollectiveTensor: functional collectives give a Tensor that is there"
-        )
-    raise AttributeError(
-        f"module 'torch.distributed._functional_collectives' has no attribute {name!r}"
-    )
+__getattr__ = refusing("distributed._functional_collectives")

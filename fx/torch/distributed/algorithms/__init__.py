@@ -3,3 +3,6 @@
 from fx.distributed.uneven import Join as Join
 from fx.distributed.uneven import Joinable as Joinable
 from fx.distributed.uneven import JoinHook as JoinHook
+from fx.torch._absent import refusing
+
+__getattr__ = refusing("distributed.algorithms")

@@ -12,23 +12,12 @@ from fx.distributed.checkpoint import FileSystemReader as FileSystemReader
 from fx.distributed.checkpoint import FileSystemWriter as FileSystemWriter
 from fx.distributed.checkpoint import async_save as async_save
 from fx.distributed.checkpoint import load as load
+from fx.distributed.checkpoint import (
+    load_sharded_optimizer_state_dict as load_sharded_optimizer_state_dict,
+)
 from fx.distributed.checkpoint import save as save
 from fx.errors import ArgumentError
-
-_PLANS = "fx plans itself; leave out planner, or write DefaultSavePlanner(), DefaultLoadPlanner()"
-_FOLDERS = "a checkpoint is a folder; write checkpoint_id=folder, or FileSystemReader(folder)"
-_RAISES = "load and save raise what went wrong: FileNotFoundError, ValueError, DistError"
-_HELD = "FileSystemReader(folder).read_metadata().entries has names, shapes and dtypes"
-_SAFE = "fx.io.save and fx.io.load have files of safetensors"
-_ABSENT = {
-    **dict.fromkeys(("SavePlanner", "LoadPlanner", "SavePlan", "LoadPlan"), _PLANS),
-    **dict.fromkeys(("ReadItem", "WriteItem"), _PLANS),
-    **dict.fromkeys(("StorageReader", "StorageWriter"), _FOLDERS),
-    **dict.fromkeys(("Metadata", "TensorStorageMetadata", "BytesStorageMetadata"), _HELD),
-    **dict.fromkeys(("HuggingFaceStorageReader", "HuggingFaceStorageWriter"), _SAFE),
-    **dict.fromkeys(("QuantizedHuggingFaceStorageReader",), _SAFE),
-    "CheckpointException": _RAISES,
-}
+from fx.torch._absent import refusing
 
 
 def save_state_dict(
@@ -94,7 +83,4 @@ def _older(name: str, coordinator: int) -> None:
     )
 
 
-def __getattr__(name: str) -> Any:
-    if name in _ABSENT:
-        raise AttributeError(f"fx has no torch.distributed.checkpoint.{name}: {_ABSENT[name]}")
-    raise AttributeError(f"module 'torch.distributed.checkpoint' has no attribute {name!r}")
+__getattr__ = refusing("distributed.checkpoint")

@@ -8,6 +8,7 @@ from fx.distributed.checkpoint import save as _save
 from fx.distributed.checkpoint import whole_state as _whole_state
 from fx.io import load as _load
 from fx.io import save as _save_file
+from fx.torch._absent import refusing
 
 
 def dcp_to_torch_save(dcp_checkpoint_dir: Any, torch_save_path: Any) -> None:
@@ -18,3 +19,6 @@ def dcp_to_torch_save(dcp_checkpoint_dir: Any, torch_save_path: Any) -> None:
 def torch_save_to_dcp(torch_save_path: Any, dcp_checkpoint_dir: Any) -> None:
     """Save what one file has into a folder, which any number of ranks loads."""
     _save(_load(torch_save_path), checkpoint_id=dcp_checkpoint_dir, no_dist=True)
+
+
+__getattr__ = refusing("distributed.checkpoint.format_utils")

@@ -22,9 +22,6 @@ from fx.nn.fully_sharded.options import StateDictConfig as StateDictConfig
 from fx.nn.fully_sharded.options import StateDictSettings as StateDictSettings
 from fx.nn.fully_sharded.options import StateDictType as StateDictType
 from fx.nn.fully_sharded.wrapper import FullyShardedDataParallel as FullyShardedDataParallel
+from fx.torch._absent import refusing
 
-
-def __getattr__(name: str) -> object:
-    if name in ("share_comm_ctx", "DataParallelMeshDims"):
-        raise AttributeError(f"torch.distributed.fsdp.{name} is not there: parts lie on the CPU")
-    raise AttributeError(f"module 'torch.distributed.fsdp' has no attribute {name!r}")
+__getattr__ = refusing("distributed.fsdp")

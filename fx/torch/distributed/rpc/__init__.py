@@ -1,6 +1,7 @@
 """``torch.distributed.rpc``: functions that run in other workers."""
 
 from fx.distributed import rpc as _rpc
+from fx.torch._absent import refusing
 from fx.torch.distributed.rpc import functions as functions
 
 _SAME = """
@@ -13,3 +14,6 @@ globals().update({_name: getattr(_rpc, _name) for _name in _SAME.split()})
 def is_available() -> bool:
     """True: calls need Python alone."""
     return True
+
+
+__getattr__ = refusing("distributed.rpc")

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from fx.nn.fully_sharded.wrapping import lambda_auto_wrap_policy, wrap_below
+from fx.torch._absent import refusing
 from fx.torch.utils.checkpoint import checkpoint
 
 
@@ -74,3 +75,6 @@ def apply_activation_checkpointing(
     """Wrap the modules below a model that ``check_fn``, or a policy, chooses."""
     policy = auto_wrap_policy or partial(lambda_auto_wrap_policy, lambda_fn=check_fn)
     wrap_below(model, policy, checkpoint_wrapper_fn, set())
+
+
+__getattr__ = refusing("distributed.algorithms._checkpoint.checkpoint_wrapper")
