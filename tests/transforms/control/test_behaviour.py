@@ -208,6 +208,13 @@ def test_lanes_that_have_ended_stay():
     same(power, np.array([8.0, 1.0, 0.5**5]))
 
 
+def test_a_carry_that_all_lanes_have_alike_after_a_run():
+    f = lambda x: fx.scan(lambda c, e: (e * 2.0, c + e), x, fx.tensor([1.0, 2.0, 3.0]))
+    last, rows = fx.jit(fx.vmap(f))(xs := fx.tensor([5.0, 7.0]))
+    same(last, np.array([6.0, 6.0]))
+    same(rows, np.stack([f(x)[1] for x in xs]))
+
+
 def test_lanes_that_have_ended_do_no_harm():
     """What they hold may be what the body cannot take: a matrix that has no inverse."""
 
