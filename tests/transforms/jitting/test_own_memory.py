@@ -77,7 +77,14 @@ VIEWS = {
     "a part and a detached part": lambda x: (x[0], x[0].detach()),
     "of a result": lambda x: ((y := x * 2)[0], y.detach()[1], y),
     "itself": lambda x: (x, x.detach()),
+    "without gradients": lambda x: (x[1], *without_gradients(x)),
+    "of a result, without gradients": lambda x: (y := x * 2, *without_gradients(y)),
 }
+
+
+def without_gradients(x):
+    with torch.no_grad():
+        return x[0], x.t()
 
 
 @pytest.mark.parametrize("name", VIEWS)
