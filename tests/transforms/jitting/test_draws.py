@@ -315,6 +315,23 @@ def test_a_generator_is_one_that_the_function_reads():
         expect_equal_twins(*found)
 
 
+def test_where_compiled_code_raises_what_is_handled_the_numbers_are_drawn_once():
+    mine = random.Random(5)
+
+    def f(x, i):
+        drawn = mine.random()
+        try:
+            return fx.take(x, i, axis=0) * drawn
+        except IndexError:
+            return x.sum() * drawn
+
+    told = []
+    for call in (f, fx.jit(f)):
+        mine.seed(5)
+        told.append([float(call(X, fx.tensor(i))) for i in (0, 1, 2, 9, 1, 9)])
+    assert told[0] == told[1]
+
+
 def test_arrays_that_their_text_does_not_tell_apart_are_two():
     """What is done with a draw is done once, but by the same arguments only: in lists, by name."""
     near = [np.full(2, 0.5), np.full(2, 0.5 + 1e-10)]
