@@ -89,6 +89,15 @@ def test_kernels_of_eager_calls_are_made_again():
         np.testing.assert_array_equal(a.numpy(), w.numpy())
 
 
+def test_who_keeps_what_limits_made_is_told_of_each_change(monkeypatch):
+    monkeypatch.setattr(limits, "_listeners", told := [])
+    limits.on_change(lambda: seen.append(limits.TASK))
+    seen: list[float] = []
+    with limits.given(TASK=1.0):
+        assert told and seen == [1.0]
+    assert seen == [1.0, limits.TASK]
+
+
 def start(value: str, program: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "FX_LIMITS": value}
     return subprocess.run(

@@ -1,9 +1,12 @@
 """Checkpoints: what they hold, which are kept, and what happens to damaged ones."""
 
 import copy
+import hashlib
+import io
 import os
 import random
 import warnings
+from concurrent.futures import Future
 
 import numpy as np
 import pytest
@@ -11,6 +14,7 @@ import pytest
 import fx
 from fx import nn
 from fx.errors import FileFormatError, StagingError, StateError
+from fx.io import sealing
 
 
 class Run:
@@ -158,6 +162,32 @@ def test_a_step_is_replaced(checkpoint):
 def test_steps_are_numbers(checkpoint, step):
     with pytest.raises(ValueError, match="step must be an integer"):
         checkpoint.save(step=step)
+
+
+def test_what_is_hashed_in_another_thread_keeps_its_place(monkeypatch):
+    class Late:
+        """Does nothing until somebody waits for it."""
+
+        def __init__(self, name):
+            self.tasks = []
+
+        def submit(self, run, data):
+            self.tasks.append((run, data))
+            late = Future()
+            late.result = self.shutdown
+            return late
+
+        def shutdown(self):
+            while self.tasks:
+                run, data = self.tasks.pop(0)
+                run(data)
+
+    monkeypatch.setattr(sealing, "Beside", Late)
+    parts = [b"a" * (1 << 17), b"b" * (1 << 17), b"small", b"c" * (1 << 17)]
+    with sealing.Sealed(io.BytesIO()) as file:
+        for part in parts:
+            file.write(part)
+        assert file.seal().endswith(hashlib.sha256(b"".join(parts)).hexdigest().encode())
 
 
 def test_damaged_ones_are_passed_over(checkpoint):

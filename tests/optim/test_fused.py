@@ -127,6 +127,10 @@ def test_a_new_learning_rate_is_no_new_program(programs):
     optimizer.param_groups[0]["weight_decay"] = 1.0  # a switch, so another one
     optimizer.step()
     assert sum(map(len, programs.values())) == 2
+    optimizer.param_groups[0]["maximize"] = True  # no number: which programs are for it is asked
+    optimizer.step()
+    np.testing.assert_array_equal(w.numpy(force=True), 0.921875)
+    assert sum(map(len, programs.values())) == 3
 
 
 def test_dtypes_and_a_tensor_for_the_learning_rate(programs):

@@ -55,7 +55,7 @@ def test_bits_are_those_of_the_function(name, dtype):
     lambda x, y: x.__iadd__(1.0), lambda x, y: x.sub_(y, alpha=0.5),
 ])  # fmt: skip
 def test_it_is_done_in_memory_that_nobody_else_has(write):
-    torch.randn(5000)  # kernels are loaded
+    torch.randn(5000) * 0.5  # kernels are loaded, and the number is met
     x, y, w = written(9, 9), torch.randn(9, 9), torch.randn(9, 9, requires_grad=True)
     where = address(x)
     write(x, y)
@@ -67,6 +67,10 @@ def test_it_is_done_in_memory_that_nobody_else_has(write):
     assert not torch.equal(x, old)
     z.backward()
     assert torch.equal(w.grad, old)
+    array, kept = x._a, x.detach().clone()  # somebody holds the array alone
+    write(x, y)
+    assert array.tolist() == kept.tolist()
+    del array
     row = x[3]
     shared = x.numpy()
     write(x, y)
@@ -134,6 +138,9 @@ def test_cells_are_written_where_they_lie(handle):
     cell().zero_()
     assert cell().tolist() == [[0.0] * 5] * 5
     assert array.tolist() == kept.tolist()  # which somebody else holds
+    held = cell().read()  # the tensor, and with it the array
+    cell().add_(2.0)
+    assert (held.tolist(), cell().tolist()) == ([[0.0] * 5] * 5, [[2.0] * 5] * 5)
 
 
 def test_what_a_pullback_keeps_of_a_parameter_stays():
@@ -142,8 +149,8 @@ def test_what_a_pullback_keeps_of_a_parameter_stays():
         p.mul_(3.0)
     z = (p * p).sum()
     with torch.no_grad():
-        p.mul_(5.0)
-        p.add_(1.0)
+        p.mul_(3.0)  # a number that was met: nothing else is to be looked at
+        p.add_(7.0)
     z.backward()
     assert p.tolist() == [16.0] * 4
     assert p.grad.tolist() == [6.0] * 4

@@ -208,6 +208,25 @@ def test_lanes_that_have_ended_stay():
     same(power, np.array([8.0, 1.0, 0.5**5]))
 
 
+def test_a_carry_that_all_lanes_have_alike_after_a_run():
+    f = lambda x: fx.scan(lambda c, e: (e * 2.0, c + e), x, fx.tensor([1.0, 2.0, 3.0]))
+    last, rows = fx.jit(fx.vmap(f))(xs := fx.tensor([5.0, 7.0]))
+    same(last, np.array([6.0, 6.0]))
+    same(rows, np.stack([f(x)[1] for x in xs]))
+
+
+def test_lanes_that_have_ended_do_no_harm():
+    """What they hold may be what the body cannot take: a matrix that has no inverse."""
+
+    def f(x, n):
+        body = lambda c: (c[0] + 1, fx.linalg.inv(c[1]) - fx.eye(2))
+        return fx.while_loop(lambda c: c[0] < n, body, (fx.tensor(0), x))[1]
+
+    xs, counts = fx.tensor([1.0, 2.0, 3.0])[:, None, None] * fx.eye(2), fx.tensor([1, 2, 2])
+    want = np.stack([f(x, n) for x, n in zip(xs, counts, strict=True)])
+    same(fx.vmap(f)(xs, counts), want, rtol=1e-5)
+
+
 def test_bounds_that_differ_between_lanes():
     f = lambda n: fx.fori_loop(0, n, lambda i, v: v + i, 0)
     assert array(fx.vmap(f)(fx.tensor([3, 0, 5]))).tolist() == [3, 0, 10]

@@ -315,6 +315,49 @@ def test_a_generator_is_one_that_the_function_reads():
         expect_equal_twins(*found)
 
 
+def test_where_compiled_code_raises_what_is_handled_the_numbers_are_drawn_once():
+    mine = random.Random(5)
+
+    def f(x, i):
+        drawn = mine.random()
+        try:
+            return fx.take(x, i, axis=0) * drawn
+        except IndexError:
+            return x.sum() * drawn
+
+    told = []
+    for call in (f, fx.jit(f)):
+        mine.seed(5)
+        told.append([float(call(X, fx.tensor(i))) for i in (0, 1, 2, 9, 1, 9)])
+    assert told[0] == told[1]
+
+
+def test_arrays_that_their_text_does_not_tell_apart_are_two():
+    """What is done with a draw is done once, but by the same arguments only: in lists, by name."""
+    near = [np.full(2, 0.5), np.full(2, 0.5 + 1e-10)]
+    long = [np.zeros(2000), np.repeat([0.0, 1.0, 0.0], (900, 200, 900))]
+    applied = [
+        lambda d, a: d + a,
+        lambda d, a: np.concatenate([d, a]),
+        lambda d, a: np.stack([d + a, a]),
+        lambda d, a: np.sum(d + a, where=a > 0.5),
+    ]
+    rng = np.random.default_rng(0)
+
+    def f(x):
+        drawn = rng.random(1)
+        cases = [apply(drawn, a) for apply in applied for pair in (near, long) for a in pair]
+        return x, [fx.tensor(case) for case in cases]
+
+    jitted, x = fx.jit(f), fx.tensor(0.0)
+    got = [jitted(x)[1] for _ in range(2)]
+    assert jitted.cache_size() == 1
+    rng = np.random.default_rng(0)
+    for outs, wants in zip(got, [f(x)[1] for _ in range(2)], strict=True):
+        for out, want in zip(outs, wants, strict=True):
+            np.testing.assert_array_equal(out, want)
+
+
 def test_draws_inside_of_other_transforms_and_functions():
     text = """
 inner = fx.jit(lambda x: x * random.random())

@@ -77,7 +77,15 @@ VIEWS = {
     "a part and a detached part": lambda x: (x[0], x[0].detach()),
     "of a result": lambda x: ((y := x * 2)[0], y.detach()[1], y),
     "itself": lambda x: (x, x.detach()),
+    "without gradients": lambda x: (x[1], *without_gradients(x)),
+    "of a result, without gradients": lambda x: (y := x * 2, *without_gradients(y)),
+    "of what is without gradients": lambda x: (x[1], without_gradients(x)[1][0]),
 }
+
+
+def without_gradients(x):
+    with torch.no_grad():
+        return x[0], x.t()
 
 
 @pytest.mark.parametrize("name", VIEWS)
@@ -93,3 +101,8 @@ def test_gradients_flow_through_those_results_that_are_not_detached(name):
                 sum([y.sum() for y in outs if y.requires_grad]).backward()
                 told[-1].append(leaf.grad.tolist())
         assert told[0] == told[1]
+
+    def slope(call):  # of a transform around the call, to which the argument needs no gradient
+        return fx.grad(lambda x: sum([y.sum() for y in call(x)]))(fx.ones((2, 2))).tolist()
+
+    assert slope(jitted) == slope(jitted) == slope(function)

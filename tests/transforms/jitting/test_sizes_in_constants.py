@@ -55,6 +55,7 @@ ALONE = {
     "a table as a mask": lambda x: fx.where(fx.tensor(_TABLE)[: x.shape[0], None] == 1, x, 0),
     "no freedom": lambda x: x.var(0, correction=13),
     "no freedom of a deviation": lambda x: fx.std(x, axis=0, correction=13),
+    "half a freedom": lambda x: x.var(0, correction=0.5),
     "a slope": lambda x: fx.minimum(fx.grad(lambda v: v.mean())(x), 0.015),
     "a slope of a sum": lambda x: x * fx.minimum(fx.grad(lambda v: v.sum())(x).sum(), 70),
     "pulled back": lambda x: x * fx.minimum(fx.vjp(fx.sum, x)[1](fx.tensor(1.0))[0].sum(), 70),

@@ -178,6 +178,12 @@ def test_parameters_are_updated_in_their_own_memory_unless_somebody_holds_them()
     step(script.x, script.y)
     np.testing.assert_array_equal(held.numpy(), values)
     assert not np.array_equal(weight.detach().numpy(), values)
+    read = weight.read()  # the tensor itself, so that another takes its place
+    step(script.x, script.y)
+    assert weight.read() is not read
+    script.optimizer.zero_grad()
+    script.model(script.x).sum().backward()  # which the other is a leaf for as well
+    assert weight.requires_grad and weight.grad is not None
 
 
 def test_gradients_that_somebody_holds_keep_their_values():
@@ -189,6 +195,20 @@ def test_gradients_that_somebody_holds_keep_their_values():
     values = held.numpy().copy()
     step(script.x, script.y)
     np.testing.assert_array_equal(held.numpy(), values)
+
+
+def test_a_gradient_with_history_is_replaced_by_one_without():
+    script = Script("mlp", "sgd", "none")
+    step = fx.jit(script.step)
+    for _ in range(2):
+        step(script.x, script.y)
+    script.optimizer.zero_grad()
+    (script.model(script.x) ** 2).sum().backward(create_graph=True)
+    gradients = [p.grad for p in script.model.parameters()]
+    assert all(g.requires_grad for g in gradients)
+    del gradients  # nobody holds them but the parameters
+    step(script.x, script.y)
+    assert not any(p.grad.requires_grad for p in script.model.parameters())
 
 
 def test_train_and_eval_are_two_programs():

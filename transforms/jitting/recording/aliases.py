@@ -82,7 +82,7 @@ def aliases_of(
             continue
         record = getattr(x, "_view", None)
         family, path = (x, ()) if record is None else (record.family or x, record.path)
-        if record is None or not record.cut:
+        if (record is None or not record.cut) and _flows(leaves[place].value, recording):
             live.add(place)
         families.setdefault(id(family), []).append((place, family, path))
     found: dict[int, Alias] = {}
@@ -126,6 +126,16 @@ def aliases_of(
                 flows |= len(path) == len(known[1])  # the object itself
                 found[place] = Alias(known[0], path[len(known[1]) :], flows)
     return found
+
+
+def _flows(value: Any, recording: Any) -> bool:
+    """Whether no view on the way to a result was taken where nothing is differentiated."""
+    while value is not None and value not in recording.inert:
+        node = value.node
+        if node is None or not getattr(node.primitive, "is_view", False):
+            return True
+        value = node.inputs[0]
+    return value is None
 
 
 def _bases(family: Any, root: Any, recording: Any, given: Any, results: Any) -> list[Any]:
