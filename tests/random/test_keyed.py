@@ -17,7 +17,7 @@ def bits_of(x):
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
-@pytest.mark.parametrize("shape", [(), (0,), (1,), (7,), (3, 5), (1, 2, 33), (2051,)])
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (7,), (3, 5), (1, 2, 33), (100,), (2051,)])
 def test_vmap_over_keys_is_the_loop_bit_for_bit(name, shape):
     sample = SAMPLERS[name]
     keys = random.split(KEY, 3)

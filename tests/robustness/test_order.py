@@ -35,7 +35,6 @@ NO_ORDER = {
     "remainder": lambda c: c % c,
     "relu": fx.relu,
     "F.relu": F.relu,
-    "sigmoid": fx.sigmoid,
     "softplus": fx.softplus,
     "atan2": lambda c: fx.atan2(c, c),
     "signbit": fx.signbit,
