@@ -191,11 +191,11 @@ def istft(
     shaped = _window("istft", window, width, points, x)
     spectra, last = x.swapaxes(-1, -2), x.ndim - 1  # (*batch, pieces, points)
     scale = -0.5 if normalized else -1
-    if half:
-        pieces = prims.irfft(spectra, axes=(last,), n=points, scale=scale)
-    else:
+    if return_complex:
         pieces = prims.fft(spectra, axes=(last,), inverse=True, scale=scale)
-        pieces = pieces if return_complex else pieces.real
+    else:  # half of the spectrum of a real signal says all
+        spectra = spectra if half else along(spectra, last, 0, points // 2 + 1)
+        pieces = prims.irfft(spectra, axes=(last,), n=points, scale=scale)
     count = x._shape[-1]
     total = points + hop * (count - 1)
     signal = _overlapped(pieces * shaped, hop, total)

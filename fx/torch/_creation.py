@@ -204,6 +204,8 @@ def linspace(
         )  # fmt: skip
     if dtype is not None:
         start, end = _whole(dtype, start, end)
+    elif isinstance(start, Tensor) or isinstance(end, Tensor):
+        dtype = default_dtype()
     return fx.linspace(start, end, steps, dtype=dtype, device=device, requires_grad=requires_grad)
 
 

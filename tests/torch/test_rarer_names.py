@@ -205,17 +205,17 @@ torch.special.shifted_chebyshev_polynomial_w(x.detach(), m)
 torch.masked.var(x.half(), 1).dtype
 [torch.linspace(x[0, 0].float().detach(), 2, 50, dtype=torch.float64), torch.linspace(-2, p[0, 0], 7).dtype]
 [torch.linspace(torch.tensor(-3.0), 5, 9, dtype=d) for d in (torch.int64, torch.float64, torch.complex128)]
-[torch.cov(x, fweights=n.repeat(2)[:4], aweights=p[0].float()), x.cov(aweights=p[0].float(), correction=0)]
+[torch.cov(x, fweights=n.repeat(2)[:4], aweights=p[0]), x.cov(aweights=p[0], correction=0), x.cov(aweights=p[0].float()).dtype]
 [torch.gather(x[0], 0, i.new_zeros(2, 0)), x.gather(1, i.new_zeros(0))]
 [torch.masked.var(z, 0), torch.masked.std(z, 0, mask=m[0, :3]), torch.masked.var(z.real, 0, mask=m[0, :3])]
 [x.bfloat16().sum_to_size(1, 4).float(), torch.gradient(y.bfloat16())[0].float(), torch.masked.prod(x.bfloat16(), 0).dtype]
-[torch.istft(torch.polar(t[0].abs(), t[0]), 4, window=p[0], return_complex=True), torch.istft(torch.polar(t[0], t[0]), 4, window=p[0])]
-[torch.cov(torch.polar(x, y)), torch.cov(torch.polar(x, y), fweights=n.repeat(2)[:4], aweights=p[0]), torch.polar(x, y).corrcoef()]
-[torch.sigmoid(torch.polar(x, y)), torch.nn.functional.silu(torch.polar(x, y)), torch.polar(x, y).sigmoid().real]
+[torch.istft(torch.polar(t[0].exp(), t[0]), 4, window=p[0], return_complex=True), torch.istft(torch.polar(t[0].exp(), t[0]), 4, window=p[0])]
+[torch.cov(torch.polar(x.exp(), y)), torch.cov(torch.polar(x.exp(), y), fweights=n.repeat(2)[:4], aweights=p[0]), torch.polar(x.exp(), y).corrcoef()]
+[torch.sigmoid(torch.polar(x.exp(), y)), torch.nn.functional.silu(torch.polar(x.exp(), y).detach()), torch.polar(x.exp(), y).sigmoid().real]
 [x[0, 0].nonzero(), m.new_zeros(()).nonzero(), jit(lambda v: (v.nonzero(), (v * 0).nonzero()))(x[0, 0].detach())]
 [m.sign(), m.sgn(), torch.sign(m), torch.tensor([float("nan"), -2.0]).sgn()]
 [torch.addr(m[:3, :3], m[0, :3], m[1, :3]), torch.addr(m[:, :3], m[0, :3], m[1, :3], beta=0), torch.addr(m[:, :3], m[0, :3], m[2, :3], alpha=0)]
-torch.histogramdd(t, [2, 3, 2], range=[-1.0, 1.0, -1.0, 2.0, -2.0, 1.0], weight=t[..., 0].abs().detach())
+torch.histogramdd(t.detach(), [2, 3, 2], range=[-1.0, 1.0, -1.0, 2.0, -2.0, 1.0], weight=t[..., 0].abs().detach())
 torch.i0(x)
 torch.igamma(p, p + 0.5)
 torch.igammac(p, p + 0.5)

@@ -16,6 +16,7 @@ from fx.ops.indexing.searching import searchsorted
 from fx.ops.indexing.views import along
 from fx.ops.making.creation import full, linspace, zeros
 from fx.ops.operands import argument, cast, floating, of_scalar, public
+from fx.ops.pointwise import complex_numbers
 from fx.ops.pointwise.composed import lerp
 from fx.ops.reductions.found import found, shown
 from fx.ops.reductions.ordering import _of_equals, lower_median, ranked_of
@@ -334,7 +335,10 @@ def corrcoef(x: Any) -> Tensor:
     if not c.ndim:
         return c / c
     spread = c.diagonal().sqrt()
-    return (c / spread[:, None] / spread[None, :]).clamp(-1, 1)  # type: ignore[no-any-return]
+    out = c / spread[:, None] / spread[None, :]
+    if out._dtype in dtypes.COMPLEX:
+        return complex_numbers.complex(out.real.clamp(-1, 1), out.imag.clamp(-1, 1))
+    return out.clamp(-1, 1)  # type: ignore[no-any-return]
 
 
 # areas ------------------------------------------------------------------------------------------
