@@ -24,10 +24,9 @@ from fx.distributed.launch.hangs import Watch
 from fx.distributed.launch.hosts import Hosts, Interrupted
 from fx.distributed.launch.meeting import Alone, Place
 from fx.distributed.launch.options import cores
-from fx.distributed.launch.ranks import Failure, Rank, Ranks
+from fx.distributed.launch.ranks import ENDED, Failure, Rank, Ranks
 
 _GRACE = 0.3  # seconds from SIGTERM to SIGKILL for those who have lost one of theirs
-_ENDED = (0, None, -signal.SIGTERM, -signal.SIGKILL)  # well, or by us
 _LOOK = 0.5  # seconds between two looks into the recorders
 _SETTLED = 1.0  # seconds after which the launcher has time for itself
 _WARM = ("fx.graph", "fx.compiler", "fx.backends.cpu.llvm", "fx.transforms.jitting")
@@ -203,7 +202,7 @@ class Job:
 
     def _report(self, failure: Failure, ranks: Ranks) -> None:
         first = ranks.ranks[failure.local_rank]
-        self.failed = [first, *(r for r in ranks.ranks if r is not first and r.code not in _ENDED)]
+        self.failed = [first, *(r for r in ranks.ranks if r is not first and r.code not in ENDED)]
         others = [
             f"rank {each.rank}: exit code {each.code}" for each in self.failed if each is not first
         ]

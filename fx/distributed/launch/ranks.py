@@ -17,6 +17,8 @@ from typing import Any
 from fx.distributed.launch import calls, worker
 from fx.distributed.launch.logs import Tail
 
+ENDED = (0, None, -signal.SIGTERM, -signal.SIGKILL)  # exit codes: well, or by us
+
 
 @dataclass(slots=True)
 class Failure:
@@ -65,6 +67,12 @@ class Rank:
             )
         except (OSError, ValueError, LookupError, TypeError):
             return None
+
+    def result(self) -> int:
+        """Its exit code: 1 where it had told what it raised, and was ended before it left."""
+        if self.code in ENDED and self.error() is not None:
+            return 1
+        return self.code or 0
 
 
 class Ranks:

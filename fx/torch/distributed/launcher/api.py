@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -156,16 +155,6 @@ class elastic_launch:
         return launch_agent(config, entrypoint, list(args), server)
 
 
-def _error_file(rank: Any) -> str:
-    return str(rank.folder / "error.json")
-
-
-def _code(rank: Any) -> int:
-    """How a rank ended; one that had told its exception is ended in its last steps, perhaps."""
-    told = rank.code == -signal.SIGTERM and os.path.exists(_error_file(rank))
-    return 1 if told else rank.code or 0
-
-
 def launch_agent(
     config: LaunchConfig,
     entrypoint: Callable[..., Any] | str | None,
@@ -209,7 +198,9 @@ def launch_agent(
             raise DistError(f"{name}: {job.meeting.stopped}")
         if code:
             failures = {
-                each.rank: ProcessFailure(each.local_rank, each.pid, _code(each), _error_file(each))
+                each.rank: ProcessFailure(
+                    each.local_rank, each.pid, each.result(), str(each.folder / "error.json")
+                )
                 for each in job.failed
             }
             raise ChildFailedError(name, failures)
