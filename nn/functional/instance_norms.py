@@ -84,7 +84,7 @@ def instance_norm(
         ("running_mean", running_mean, mean, 1.0),
         ("running_var", running_var, variance, count / max(count - 1, 1)),
     ):
-        if cell is not None:
+        if cell is not None and prod(x._shape):  # else nothing came that it could follow
             over_samples = reduction.sum(value.detach(), axes=(0,), keepdims=False) / x._shape[0]
             followed += _followed(name, cell, over_samples, momentum, factor)
     rebind_all(followed)

@@ -117,6 +117,8 @@ def batch_norm_counting(
                 f"batch_norm: expected more than 1 value per channel when training, got input size "
                 f"{x.shape}; give a larger batch, or call model.eval()"
             )
+        if count == 0 and over_all is None:
+            running_mean = running_var = None  # nothing came that they could follow
         factor: Any = count / max(count - 1, 1)
         if over_all is None and type(eps) is float:
             w = _full(1.0, of_channels, x) if weight is None else argument("batch_norm", weight)

@@ -643,3 +643,15 @@ def test_attention_over_the_last_of_a_length():
             return [fx.nn.functional.scaled_dot_product_attention(v2[None], v2[None], v2[None])]
 
         compare.calls(f, (x, 26), (x, 37), (x, 22), (x, 4))
+
+
+def test_the_mean_of_equal_slopes_is_rounded():
+    x0 = lambda n: values.tensor((6, n), "float32", 45)
+
+    def f(x0):
+        v1 = x0[..., -1:] * x0  # a row of zeros, whose deviation is the root of epsilon
+        v2 = fx.nn.functional.layer_norm(v1, v1.shape[-1:])
+        return [fx.broadcast_to(v2, (3, *v2.shape))]
+
+    with pytest.raises(compare.Invalid):  # PyTorch's gradient is off by as much
+        compare.at_sizes(f, [33, 35, 36, 38, 15, 3, 2, 92], [x0], derived="outside")

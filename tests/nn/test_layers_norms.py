@@ -43,6 +43,28 @@ def test_running_statistics_under_jit():
         close(getattr(layers[0], name), getattr(layers[1], name), name)
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("shape", [(0, 3, 4), (2, 3, 0)])
+def test_running_statistics_keep_their_values_where_nothing_comes(shape, compiled):
+    def run(nn, empty, full, wrap):
+        layers = [nn.BatchNorm1d(3), nn.BatchNorm1d(3, momentum=None)]
+        layers += [nn.BatchNorm1d(3, affine=False)]
+        if shape[0] or nn is fx.nn:  # PyTorch's fails for no samples
+            layers.append(nn.InstanceNorm1d(3, track_running_stats=True))
+        for layer in layers:
+            for x in (empty, full, empty):
+                wrap(layer)(x)
+        return [list(layer.state_dict().values()) for layer in layers]
+
+    (full,) = arrays((4, 3, 5), dtype="float32")
+    ours = run(fx.nn, fx.zeros(shape), fx.tensor(full), fx.jit if compiled else lambda f: f)
+    theirs = run(torch.nn, torch.zeros(shape), torch.tensor(full), lambda f: f)
+    for mine, wanted in zip(ours, theirs):
+        for a, b in zip(mine, wanted, strict=True):
+            close(a, b)
+    assert all(np.isfinite(x.numpy()).all() for x in ours[-1])
+
+
 def test_instance_norm_by_given_statistics():
     x, mean, var, w, b = arrays((2, 3, 4), (3,), (3,), (3,), (3,))
     var = abs(var)
