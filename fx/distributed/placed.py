@@ -8,7 +8,7 @@ parts, and knows the placements of the results. ``placements.md`` shows it by an
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -19,17 +19,15 @@ from fx.devices import backend, register_backend
 from fx.distributed.drawn import Key, keys_of, met
 from fx.distributed.placements import (
     REPLICATE,
-    Partial,
-    Placement,
     Placements,
-    Shard,
     local_range,
     local_shape,
 )
-from fx.distributed.redistribution import ARRAYS, cost, redistributed
+from fx.distributed.redistribution import ARRAYS, redistributed
+from fx.distributed.ways import Way, choice
 from fx.errors import DeviceError
 from fx.prims.collective import MESSAGES
-from fx.prims.factors import WHOLE, Factors, alike, factors_of
+from fx.prims.factors import WHOLE, Factors, factors_of
 from fx.prims.places import looked_up
 from fx.prims.placing import redistribute
 from fx.spec import TensorSpec
@@ -37,7 +35,6 @@ from fx.tensor import new_tensor
 
 DEVICE = "mesh"
 Shape = tuple[int, ...]
-_PLUS = Partial("sum")
 
 
 class Placed:
@@ -177,7 +174,7 @@ def computed(
     ``kind`` is of the kind of the results: arrays now, or values of the graph of what is done.
     """
     meshes = [a.mesh for a in arrays if a.mesh is not None]
-    mesh = meshes[0] if meshes else None
+    mesh: Any = meshes[0] if meshes else None
     for other in meshes[1:]:
         _check_one(mesh, other)
     on = kind.on
@@ -204,7 +201,8 @@ def computed(
         told = replace(
             told, operands=tuple([n.replace(told.places, WHOLE) for n in told.operands]), places=""
         )
-    ways = _chosen(told, arrays, wanted, mesh)
+    sides = [(a.shape, a.dtype.itemsize, None if a.mesh is None else a.placements) for a in arrays]
+    ways = choice(told, tuple(sides), tuple([s.shape for s in wanted]), mesh.sizes)
     if on is ARRAYS and primitive.name in _IN_STEPS and _gathers(ways, arrays):
         out = primitive.formula(*map(new_tensor, arrays), **params)
         if out is not None:
@@ -292,134 +290,6 @@ def _neutral(op: str, dtype: Any) -> Any:
         return -np.inf if op == "max" else np.inf
     found = np.iinfo(dtype)
     return int(found.min if op == "max" else found.max)
-
-
-# the choice -------------------------------------------------------------------------------------
-
-
-class Way:
-    """How an operation goes along one axis of the mesh: by a factor, by addends, or whole."""
-
-    __slots__ = ("letter", "operands", "results")
-
-    def __init__(
-        self, operands: Sequence[Placement], results: Sequence[Placement], letter: str = ""
-    ) -> None:
-        self.operands, self.results, self.letter = operands, results, letter
-
-
-def _chosen(
-    told: Factors, arrays: Sequence[Placed], wanted: Sequence[TensorSpec], mesh: Any
-) -> list[Way]:
-    """For each axis of the mesh the way for which the fewest bytes are sent; the first of equals.
-
-    A cut that no operand has is not considered: it would come out of addends for half the bytes of
-    a whole, but who uses the result would gather it again. All ranks choose alike, since they ask
-    for nothing but shapes and placements.
-    """
-    chosen: list[Way] = []
-    for m, count in enumerate(mesh.sizes):
-        now = [REPLICATE if a.mesh is None else a.placements[m] for a in arrays]
-        sizes = [_bytes_here(a, m) for a in arrays]
-        best: Way | None = None
-        least = 0.0
-        for way in _ways(told, now, arrays, wanted, [*chosen], mesh, m):
-            price = sum(
-                [cost(p, q, count, n) for p, q, n in zip(now, way.operands, sizes, strict=True)]
-            )
-            if best is None or price < least:
-                best, least = way, price
-        assert best is not None
-        chosen.append(best)
-    return chosen
-
-
-def _bytes_here(array: Placed, m: int) -> float:
-    """The bytes of what the other axes of the mesh leave of it."""
-    size = float(array.dtype.itemsize)
-    for n in array.shape:
-        size *= n
-    if array.mesh is not None:
-        for k, (p, count) in enumerate(zip(array.placements, array.mesh.sizes)):
-            if k != m and p.is_shard():
-                size /= count
-    return size
-
-
-def _ways(
-    told: Factors,
-    now: Sequence[Placement],
-    arrays: Sequence[Placed],
-    wanted: Sequence[TensorSpec],
-    before: Sequence[Way],
-    mesh: Any,
-    m: int,
-) -> Iterator[Way]:
-    whole = Way([REPLICATE] * len(now), [REPLICATE] * len(wanted))
-    if all(p.is_replicate() for p in now):
-        yield whole
-        return
-    if any(isinstance(p, Partial) and p != _PLUS for p in now):
-        linear: tuple[Any, ...] = ()
-    else:
-        linear = told.linear
-    for letter in told.letters():
-        if letter == told.places and not now[1].is_replicate():
-            continue  # to look up in parts all places are needed: whose own are cut keep the cut
-        if _may_cut(told, letter, now, arrays, wanted, before, mesh, m):
-            yield _by_factor(told, letter)
-    for group in linear:
-        if any(now[i] == _PLUS for i in group):
-            placed = [_PLUS if i in group else REPLICATE for i in range(len(now))]
-            yield Way(placed, [_PLUS] * len(wanted))
-    yield whole
-
-
-def _by_factor(told: Factors, letter: str) -> Way:
-    summed = told.summed(letter)
-    operands = [
-        Shard(names.index(letter)) if letter in names
-        else Partial(told.op) if summed and i in told.added
-        else REPLICATE
-        for i, names in enumerate(told.operands)
-    ]  # fmt: skip
-    results = [
-        Shard(names.index(letter)) if letter in names
-        else Partial(told.op) if summed
-        else REPLICATE
-        for names in told.results
-    ]  # fmt: skip
-    return Way(operands, results, letter)
-
-
-def _may_cut(
-    told: Factors,
-    letter: str,
-    now: Sequence[Placement],
-    arrays: Sequence[Placed],
-    wanted: Sequence[TensorSpec],
-    before: Sequence[Way],
-    mesh: Any,
-    m: int,
-) -> bool:
-    """Whether an operand is cut along a factor, and so all that have it can be."""
-    sides = [*zip(told.operands, arrays), *zip(told.results, wanted)]
-    sizes = [n for names, a in sides for c, n in zip(names, a.shape) if c == letter]
-    counts = [n for w, n in zip(before, mesh.sizes) if w.letter == letter] + [mesh.sizes[m]]
-    total = int(np.prod(counts))
-    held = any(
-        p == Shard(d)
-        for p, names in zip(now, told.operands)
-        for d, c in enumerate(names)
-        if c == letter
-    )
-    if not held:
-        return False
-    partly = 0 < sum(letter in names for names in told.results) < len(told.results)
-    if partly and sizes[0] % total:
-        return False  # a part without an element knows nothing of the other results
-    same = all(n == sizes[0] for n in sizes)
-    return same or (len(counts) == 1 and alike(sizes, total)) or not any(n % total for n in sizes)
 
 
 register_backend(DEVICE, sys.modules[__name__])

@@ -10,7 +10,6 @@ import fx.nn.functional as F
 from fx.distributed import DistError, DTensor, Replicate, Shard, init_device_mesh
 from fx.graph.passes.effects import effect_of
 from fx.nn.fully_sharded import MixedPrecisionPolicy, fully_shard
-from fx.transforms.jitting.compiled import executable_of
 from tests.distributed import shared
 from tests.distributed.cases_fsdp import (
     OPTIMIZERS,
@@ -28,6 +27,7 @@ from tests.distributed.cases_fsdp import (
     shard,
     size,
 )
+from tests.thorough import THOROUGH
 
 
 @contextmanager
@@ -70,11 +70,12 @@ def trained(model):
 
 
 def case_a_step_is_one_native_call_and_equals_one_process():
-    for make in OPTIMIZERS.values():
+    # a gather for each unit forward; those that let go have one more backward
+    ways = ((None, 5), (True, 6), (False, 3))
+    for i, make in enumerate(OPTIMIZERS.values()):
         plain = net()
         train(step_of(plain, make(trained(plain))), lambda x: x)
-        # a gather for each unit forward; those that let go have one more backward
-        for reshard, gathers in ((None, 5), (True, 6), (False, 3)):
+        for reshard, gathers in ways if THOROUGH else ways[i::2]:
             model = shard(net(), mesh=mesh, reshard_after_forward=reshard)
             step = fx.jit(step_of(model, make(trained(model))))
             with programs() as ran:
@@ -181,43 +182,6 @@ def case_dtypes():
     for p, want in zip(model.parameters(), grads):
         assert p.grad.dtype == fx.float32
         close(p.grad, want, 1e-6)
-
-
-# memory -------------------------------------------------------------------------------------------
-
-
-class Keeps(fx.nn.Sequential):
-    """Layers that run again for their gradients."""
-
-    def forward(self, x):
-        for layer in self:
-            x = fx.checkpoint(layer)(x)
-        return x
-
-
-def case_few_layers_are_whole_at_a_time():
-    n, depth, kept = 96, 6, []
-    layer = n * n * 8
-    for kind, reshard in (
-        (fx.nn.Sequential, True),
-        (Keeps, True),
-        (fx.nn.Sequential, False),
-    ):
-        model = kind(*[fx.nn.Linear(n, n, bias=False).double() for _ in range(depth)])
-        for part in model:
-            fully_shard(part, reshard_after_forward=reshard)
-        fully_shard(model)
-        step = fx.jit(step_of(model, fx.optim.SGD(model.parameters(), lr=0.1)))
-        with programs() as ran:
-            for _ in range(2):
-                step(draws(2, n), draws(2, n, seed=1))
-        segments = executable_of(ran[-1].graph)._program.recipe.segments
-        kept.append(max(s.part.arena for s in segments) / layer)
-        assert messages(ran[-1])[0] == [2 * depth if reshard else depth, depth]
-    lets_go, again, keeps = kept
-    # a whole layer and a whole gradient; what stays besides are parts, which are results
-    assert max(lets_go, again) < 2.5 + (1.5 if size > 2 else 0), kept
-    assert keeps > depth - 1, kept
 
 
 # in checkpointed functions ------------------------------------------------------------------------

@@ -19,6 +19,11 @@ def test_of_ranks_with_the_older_class(outcomes, case):
 
 
 @pytest.mark.parametrize("case", cases("cases_fsdp_jit.py"))
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("size", SIZES)
 def test_of_compiled_ranks(outcomes, case, size):
     assert not outcomes("cases_fsdp_jit.py", size)[case]
+
+
+@pytest.mark.parametrize("case", cases("cases_fsdp_memory.py"))
+def test_of_memory(outcomes, case):
+    assert not outcomes("cases_fsdp_memory.py", 2)[case]

@@ -13,6 +13,7 @@ turns the cache off. It holds code, so a folder that others may write into is no
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import stat
@@ -26,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from fx import limits
+from fx import forking, limits
 
 _MAGIC = b"fxcache1"
 _SUFFIX = ".fxc"
@@ -168,6 +169,7 @@ def making(name: str | None) -> Iterator[bool]:
     """While an entry is made: a second process, or thread, that wants to make it waits until then.
 
     Nothing depends on it but time: who has waited for long, or finds no lock here, goes on alone.
+    A program may be made of other entries, whose makers wait for none: nobody waits in a circle.
 
     Gives whether there is an entry by now.
     """
@@ -176,24 +178,46 @@ def making(name: str | None) -> Iterator[bool]:
         yield False
         return
     path = where / f"new-{name}.lock"
+    claim = _claimed(path)
+    try:
+        yield has(name)
+    finally:
+        if claim is not None and not claim.closed:  # as it is in a child forked meanwhile
+            if os.fstat(claim.fileno()).st_nlink:
+                path.unlink(missing_ok=True)  # which tells who waits that this maker came to an end
+            _give_back(claim)
+
+
+_claims: set[io.FileIO] = set()  # the locks that this process has or waits for
+
+
+def _claimed(path: Path) -> io.FileIO | None:
+    """The lock of an entry that nobody makes; None where it is to be made, or loaded, without one.
+
+    It goes with the process that has it, however that ends: the next one then has it. But whoever
+    has waited for one that came to an end waits for no other: what that has not kept, nobody does.
+    """
     try:
         import fcntl
 
-        held = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        claim = io.FileIO(path, "r+", opener=lambda path, _: os.open(path, flags, 0o600))
     except (ImportError, OSError):
-        yield has(name)
-        return
+        return None
+    taken = False
     try:
-        _wait_for(lambda: fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB))
-        yield has(name)
+        _claims.add(claim)
+        locked = _locked(lambda: fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB))
+        taken = locked and os.fstat(claim.fileno()).st_nlink > 0
+    except OSError:  # a file system without locks
+        path.unlink(missing_ok=True)
     finally:
-        path.unlink(missing_ok=True)  # who waits for this one finds the entry
-        with contextlib.suppress(OSError):
-            fcntl.flock(held, fcntl.LOCK_UN)  # a child that was forked meanwhile has it, too
-        os.close(held)
+        if not taken:
+            _give_back(claim)
+    return claim if taken else None
 
 
-def _wait_for(lock: Callable[[], object]) -> None:
+def _locked(lock: Callable[[], object]) -> bool:
     end = time.monotonic() + _PATIENCE
     pause = 0.001
     while time.monotonic() < end:
@@ -202,10 +226,25 @@ def _wait_for(lock: Callable[[], object]) -> None:
         except BlockingIOError:
             time.sleep(pause)
             pause = min(2 * pause, 0.02)
-        except OSError:  # a file system without locks
-            return
+        except ValueError:  # closed: this is a child that a handler of signals forked
+            return False
         else:
-            return
+            return True
+    return False
+
+
+def _give_back(claim: io.FileIO) -> None:
+    _claims.discard(claim)
+    claim.close()
+
+
+def _in_child() -> None:
+    """The locks are the parent's: in a child that lives on, they would outlive it."""
+    while _claims:
+        _claims.pop().close()
+
+
+forking.in_child(_in_child)
 
 
 def load(name: str) -> tuple[Any, bytes, bytes] | None:

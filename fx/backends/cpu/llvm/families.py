@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from fx import limits
-from fx.backends.cpu.llvm import stored
+from fx.backends.cpu.llvm import disk_cache, stored
 from fx.graph.family import Family, Numbered
 from fx.graph.fitting import Fitting
 from fx.graph.ir import Graph
@@ -230,18 +230,21 @@ def _program(
         # two families may differ in which of their sizes a graph depends on
         told = [f"{graph_key(g)} {sorted(sizes.items())}" for g, sizes in zip(graphs, given)]
         name = stored.name_of(donated, *told)
-        if name is not None:
-            known = graphs[0].cache["constants"]  # some of which are inputs there
-            found = stored_program(name, sum(v not in known for v in graphs[0].inputs))
-            if found is not None:
+        known = graphs[0].cache["constants"]  # some of which are inputs there
+        inputs = sum(v not in known for v in graphs[0].inputs)
+        found = None if name is None else stored_program(name, inputs)
+        if found is not None:
+            return found
+        with disk_cache.making(name) as made:
+            if name is not None and made and (found := stored_program(name, inputs)) is not None:
                 return found
-        for _ in range(_TRIES):
-            sizes = [sizes_for(some, bases, ends) for some in given[-2:]]
-            try:
-                return program_for(*graphs[-2:], *sizes, donated, name)
-            except UnlikeError:  # a choice of the plan lies between the two
-                given.append(next(primes))
-                graphs.append(family.at(graph, given[-1]))
+            for _ in range(_TRIES):
+                sizes = [sizes_for(some, bases, ends) for some in given[-2:]]
+                try:
+                    return program_for(*graphs[-2:], *sizes, donated, name)
+                except UnlikeError:  # a choice of the plan lies between the two
+                    given.append(next(primes))
+                    graphs.append(family.at(graph, given[-1]))
     except ValueError:  # an operation does not take such sizes, or there are no more primes
         pass
     return None
