@@ -7,6 +7,7 @@ s = f / (2 + f) for float64, and e * log 2 is added in two parts.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from fx.backends.cpu.llvm.ir import element_of, f32, f64
 from fx.backends.cpu.llvm.vecmath.algebra import Num, estrin, polynomial
@@ -51,18 +52,18 @@ def outside(x: Num, y: Num) -> Num:
     return ordinary.pick(y, edge)
 
 
-def log_of_parts(e: Num, f: Num) -> Num:
-    """log((1 + f) * 2 ** e)."""
+def log_of_parts(e: Num, f: Num, more: Any = 0.0) -> Num:
+    """log((1 + f) * 2 ** e), to which ``more`` is added."""
     high, low = _LN2[f.width]
     if f.width == 32:
         p = polynomial(f, _P32)
-        y = (f * f).mad(f.mad(p, -0.5), e * low)
+        y = (f * f).mad(f.mad(p, -0.5), e.mad(low, more))
         return e.mad(high, f + y)
     s = f / (2.0 + f)
     z = s * s
     r = z * estrin(z, _P64)
     half = 0.5 * (f * f)
-    return e.mad(high, -((half - s.mad(half + r, e * low)) - f))
+    return e.mad(high, -((half - s.mad(half + r, e.mad(low, more))) - f))
 
 
 def log_of_parts_short(e: Num, f: Num) -> Num:
@@ -84,15 +85,18 @@ def log(x: Num) -> Num:
 def log1p(x: Num) -> Num:
     """log(1 + x), precise around 0.
 
-    At most 1.53 ulp in float32, 1.32 in float64.
+    At most 0.92 ulp in float32, 0.82 in float64.
     """
     u = 1.0 + x
     w = x.width
     shift = (u.bits() - _LOW_END[w]) & ~((1 << _MANTISSA[w]) - 1)  # e, where exponents stand
     e = (shift >> _MANTISSA[w]).to_float(element_of(x.type))
     scale = (x > 1e30).pick(0.0, (x.full(1.0).bits() - shift).as_float())  # 2 ** -e
-    f = (x.bits() - shift).as_float() + (scale - 1.0)  # (1 + x) / 2 ** e - 1
-    y = (abs(x) < 1e-30).pick(x, log_of_parts(e, f))
+    part, one = (x.bits() - shift).as_float(), scale - 1.0
+    f = part + one  # (1 + x) / 2 ** e - 1
+    rest = f - one
+    lost = (one - (f - rest)) + (part - rest)
+    y = (abs(x) < 1e-30).pick(x, log_of_parts(e, f, lost - lost * f))
     edge = x.eq(-1.0).pick(-_INF, (x < -1.0).pick(math.nan, x))
     return ((x > -1.0) & (x < _INF)).pick(y, edge)
 
