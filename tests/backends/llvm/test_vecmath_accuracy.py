@@ -43,7 +43,7 @@ BINARY = {"power": np.power, "arctan2": np.arctan2, "hypot": np.hypot}
 
 
 # that keep what rounding took; the others are within 2 ulp of float32 and 4 of float64
-CLOSE = {"sin": 0.85, "cos": 0.85, "log1p": 1.0, "tanh": 1.25}
+CLOSE = {"sin": 0.85, "cos": 0.85, "log1p": 1.0, "log2": 1.0, "log10": 1.0, "tanh": 1.25}
 
 
 @pytest.mark.parametrize("name", [*UNARY, *ERROR])
@@ -59,6 +59,14 @@ def test_float64_is_within_four_ulps(name):
     x = many_float64(200_000)
     got = element_kernel(name, ("f8",), "f8", 8)(x)
     assert worst_ulp(got, UNARY[name](x.astype(_L))) <= CLOSE.get(name, 4.0)
+
+
+@pytest.mark.parametrize("code, lanes", [("f4", 16), ("f8", 8)])
+def test_logarithms_of_powers_are_exact(code, lanes):
+    for name, base, most in (("log2", 2.0, 126), ("log10", 10.0, 37)):
+        powers = np.arange(-most, most + 1)
+        x = np.array([float(mpmath.mpf(base) ** int(k)) for k in powers], code)
+        assert (element_kernel(name, (code,), code, lanes)(x) == powers).all()
 
 
 @pytest.mark.parametrize("name", ERROR)
