@@ -154,7 +154,10 @@ class Primitive:
             if recorded and self.forward is not None and modes.record0:
                 return tape.record_forward(self, args, params)
             try:
-                array = self.cpu(x._a, **params)
+                if self.cpu_of_many is None or x._a.size < MANY:
+                    array = self.cpu(x._a, **params)
+                else:
+                    array = self.cpu_of_many(x._a, **params)
             except Exception as error:
                 raise self._explain(error, args, params) from None
         elif count == 2:

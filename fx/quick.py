@@ -33,7 +33,7 @@ from numpy import asarray, ndarray
 from numpy.exceptions import AxisError
 
 from fx.config import modes, writing
-from fx.primitive import Primitive, Rule
+from fx.primitive import MANY, Primitive, Rule
 from fx.tape import CELL, attach, record, record_multiple
 from fx.tensor import Tensor, _blank, new_tensor
 
@@ -51,7 +51,7 @@ def quick(primitive: Primitive, *words: str, tensors: int = 1) -> Rule:
         words: the names of all its parameters.
     """
     fused = hasattr(primitive, "reference")
-    kind = "fused" if fused else ""
+    kind = "fused" if fused else "many" if primitive.cpu_of_many is not None else ""
     made = _factory(tensors, words, kind, primitive.differentiable, primitive.multiple)
     return made(primitive, primitive)  # type: ignore[no-any-return]
 
@@ -138,7 +138,10 @@ def _source(
         given_as = ["given"]
         otherwise = f"primitive(given, {by_word[0]})"
     else:
-        call = f"primitive.cpu({', '.join([*arrays, *by_word])})"
+        given = ", ".join([*arrays, *by_word])
+        call = f"primitive.cpu({given})"
+        if kind == "many":
+            call += f" if {arrays[0]}.size < {MANY} else primitive.cpu_of_many({given})"
     if not tensors:
         plain = ["device == 'cpu'", "modes.stage is None"]
     lines = [

@@ -14,6 +14,7 @@ import numpy as np
 
 import fx.prims.compare as compare
 import fx.prims.draws as draws
+import fx.prims.elementary as elementary
 import fx.prims.elementwise as elementwise
 from fx import dtypes
 from fx.ops.operands import SCALARS, cast
@@ -230,7 +231,7 @@ def _between_tensors(
         key, family="exponential", shape=shape, dtype=dtypes.float64 if dtype == dtypes.float64
         else dtypes.float32,
     )  # fmt: skip
-    u = elementwise.exp(elementwise.negative(cast(e, dtypes.float64)))
+    u = elementary.exp(elementwise.negative(cast(e, dtypes.float64)))
     device = u.device.name
     a, b = (parameter("truncated_normal", v, dtypes.float64, device) for v in (lower, upper))
     mirrored = compare.greater(a, constant_like(0.0, a))  # probabilities near 0 are precise

@@ -6,6 +6,7 @@ from typing import Any
 
 import fx.prims.compare as compare
 import fx.prims.draws as draws
+import fx.prims.elementary as elementary
 import fx.prims.elementwise as elementwise
 import fx.prims.shape as shape_prims
 from fx import dtypes
@@ -166,7 +167,7 @@ def geometric(key: Tensor, p: Any, shape: Shape | None = None, dtype: Any = None
     shape = joint_shape("geometric", shape, p)
     chance = parameter("geometric", p, dtypes.float64, key.device.name)
     e = draws.random_draw(key, family="exponential", shape=shape, dtype=dtypes.float64)
-    rate = elementwise.negative(elementwise.log1p(elementwise.negative(chance)))
+    rate = elementwise.negative(elementary.log1p(elementwise.negative(chance)))
     one, none = constant_like(1.0, e), constant_like(0.0, chance)
     trials = elementwise.maximum(elementwise.ceil(elementwise.divide(e, rate)), one)
     valid = compare.greater_equal(chance, none)  # above 1 the logarithm is NaN

@@ -11,6 +11,7 @@ from typing import Any
 
 import fx.prims.compare as compare
 import fx.prims.draws as draws
+import fx.prims.elementary as elementary
 import fx.prims.elementwise as elementwise
 from fx import dtypes
 from fx.ops.operands import cast
@@ -74,8 +75,8 @@ def cauchy(key: Tensor, shape: Shape = (), dtype: Any = None) -> Tensor:
     x = call.standard("laplace")
     e = -elementwise.abs(x)
     # tan(pi / 2 (1 - u)) of u = exp(e), precise at both ends
-    inner = elementwise.sin(elementwise.expm1(e) * (-pi / 2))
-    outer = elementwise.sin(elementwise.exp(e) * (pi / 2))
+    inner = elementary.sin(elementary.expm1(e) * (-pi / 2))
+    outer = elementary.sin(elementary.exp(e) * (pi / 2))
     return call.done(elementwise.copysign(inner / outer, x))
 
 
@@ -99,7 +100,7 @@ def lognormal(
         tensor([0.7633, 1.5600, 0.9507])
     """
     call = _Call("lognormal", key, shape, dtype, sigma)
-    return call.done(elementwise.exp(call.standard("normal") * call.real(sigma)))
+    return call.done(elementary.exp(call.standard("normal") * call.real(sigma)))
 
 
 def rayleigh(key: Tensor, scale: Any, shape: Shape | None = None, dtype: Any = None) -> Tensor:
@@ -199,7 +200,7 @@ def pareto(key: Tensor, b: Any, shape: Shape | None = None, dtype: Any = None) -
         True
     """
     call = _Call("pareto", key, shape, dtype, b)
-    return call.done(elementwise.exp(call.standard("exponential") / call.positive(b)))
+    return call.done(elementary.exp(call.standard("exponential") / call.positive(b)))
 
 
 def weibull_min(
@@ -336,7 +337,7 @@ def t(key: Tensor, df: Any, shape: Shape | None = None, dtype: Any = None) -> Te
     """
     call = _Call("t", key, shape, dtype, df)
     z = call.standard("normal", child(call.key, 0))
-    return call.done(z * cast(elementwise.exp(_log_share(call, df, 1) * -0.5), call.wide))
+    return call.done(z * cast(elementary.exp(_log_share(call, df, 1) * -0.5), call.wide))
 
 
 def f(key: Tensor, dfnum: Any, dfden: Any, shape: Shape | None = None, dtype: Any = None) -> Tensor:
@@ -359,7 +360,7 @@ def f(key: Tensor, dfnum: Any, dfden: Any, shape: Shape | None = None, dtype: An
         True
     """
     call = _Call("f", key, shape, dtype, dfnum, dfden)
-    return call.done(elementwise.exp(_log_share(call, dfnum, 0) - _log_share(call, dfden, 1)))
+    return call.done(elementary.exp(_log_share(call, dfnum, 0) - _log_share(call, dfden, 1)))
 
 
 def _log_share(call: _Call, df: Any, i: int) -> Tensor:
@@ -368,7 +369,7 @@ def _log_share(call: _Call, df: Any, i: int) -> Tensor:
     It underflows for no ``df``, however small.
     """
     half = call.positive(df, dtype=dtypes.float64) * 0.5
-    return loggamma(child(call.key, i), half, call.shape, dtypes.float64) - elementwise.log(half)
+    return loggamma(child(call.key, i), half, call.shape, dtypes.float64) - elementary.log(half)
 
 
 def generalized_normal(
@@ -395,4 +396,4 @@ def generalized_normal(
     power = 1.0 / call.positive(p, dtype=dtypes.float64)
     logs = loggamma(child(call.key, 0), power, call.shape, dtypes.float64) * power
     sign = rademacher(child(call.key, 1), call.shape, call.wide)
-    return call.done(cast(elementwise.exp(logs), call.wide) * sign)
+    return call.done(cast(elementary.exp(logs), call.wide) * sign)

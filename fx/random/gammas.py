@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import fx.prims.draws as draws
+import fx.prims.elementary as elementary
 import fx.prims.elementwise as elementwise
 import fx.prims.reduction as reduction
 import fx.prims.shape as shape_prims
@@ -97,8 +98,8 @@ def beta(key: Tensor, a: Any, b: Any, shape: Shape | None = None, dtype: Any = N
     x = loggamma(child(key, 0), a, shape, dtype)
     y = loggamma(child(key, 1), b, shape, dtype)
     top = elementwise.maximum(x, y)
-    first = elementwise.exp(elementwise.subtract(x, top))
-    second = elementwise.exp(elementwise.subtract(y, top))
+    first = elementary.exp(elementwise.subtract(x, top))
+    second = elementary.exp(elementwise.subtract(y, top))
     return elementwise.divide(first, elementwise.add(first, second))
 
 
@@ -134,7 +135,7 @@ def dirichlet(key: Tensor, alpha: Any, shape: Shape | None = None, dtype: Any = 
         )
     wanted = joint_shape("dirichlet", shape, Rows(alphas.shape[:-1]))
     logs = loggamma(key, alphas, (*wanted, alphas.shape[-1]), dtype)
-    shares = elementwise.exp(logs - reduction.max(logs, axes=(logs.ndim - 1,), keepdims=True))
+    shares = elementary.exp(logs - reduction.max(logs, axes=(logs.ndim - 1,), keepdims=True))
     return shares / total(shares)
 
 

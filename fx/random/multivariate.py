@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import fx.prims.draws as draws
+import fx.prims.elementary as elementary
 import fx.prims.elementwise as elementwise
 import fx.prims.reduction as reduction
 import fx.prims.shape as shape_prims
@@ -149,11 +150,11 @@ def ball(key: Tensor, d: int, p: Any = 2, shape: Shape | None = None, dtype: Any
     e = draws.random_draw(
         child(key, 1), family="exponential", shape=(*shape, 1), dtype=dtypes.float64
     )
-    rest = elementwise.log(e)
+    rest = elementary.log(e)
     largest = reduction.max(logs, axes=(logs.ndim - 1,), keepdims=True)
     largest = elementwise.maximum(largest, rest)
-    sums = total(elementwise.exp(logs - largest)) + elementwise.exp(rest - largest)
-    sizes = elementwise.exp((logs - largest - elementwise.log(sums)) * power)
+    sums = total(elementary.exp(logs - largest)) + elementary.exp(rest - largest)
+    sizes = elementary.exp((logs - largest - elementary.log(sums)) * power)
     sign = rademacher(child(key, 2), (*shape, d), dtypes.float64)
     return cast(sizes * sign, dtype)
 

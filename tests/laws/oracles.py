@@ -368,6 +368,7 @@ ORACLES = ATTENTION | CONTROL | ELEMENTWISE | FOURIER | MATRICES | RANDOM | SPEC
     "broadcast_to": broadcast_to, "concatenate": concatenate, "cummax": records(operator.gt),
     "cummin": records(operator.lt), "cumprod": accumulated(operator.mul),
     "conj": lambda x: x, "cumsum": accumulated(operator.add), "flip": flip,
+    "elementary": lambda x, *, function: ELEMENTWISE[function](x),
     "device_put": lambda x, device: x, "redistribute": lambda x, **placed: x,
     "from_local": lambda x, **placed: x, "to_local": lambda x, **placed: x,
     "full": lambda *, shape, value, dtype, device: broadcast_to(

@@ -40,7 +40,7 @@ KERNELS = {
         sigmoid softplus relu floor ceil trunc round divisor equal not_equal less less_equal greater
         greater_equal logical_and logical_or logical_xor logical_not isnan isinf isfinite signbit
         bitwise_and bitwise_or bitwise_xor bitwise_not left_shift right_shift where astype
-        stop_gradient conj part complex""",
+        stop_gradient conj part complex elementary""",
     "counting": "bincount counts_between",
     "classes": "nll nll_grad multilabel_margin multilabel_margin_grad",
     "index": "bags wrap_index take take_along_axis scatter scatter_along_axis one_hot",
@@ -103,16 +103,13 @@ def kernel_for(primitive: Any) -> Any:
 
 
 def kernel_of_many(primitive: Any) -> Any:
-    """What takes the place of a kernel of two arrays where the first has a vector's elements.
+    """What takes the place of a kernel of one or two arrays where the first has many elements.
 
     None where the kernel itself does.
     """
-    if primitive.name not in _OF_MANY:
+    if _FILES.get(primitive.name) != "elementwise":
         return None
-    return import_module(f"{__name__}.elementwise").of_many(primitive.name)
-
-
-_OF_MANY = frozenset(("add", "subtract", "multiply", "divide", "maximum", "minimum"))
+    return import_module(f"{__name__}.many").of_many(primitive.name, kernel_for(primitive))
 
 
 def kernel_into(primitive: Any) -> tuple[Any, int] | None:
@@ -124,6 +121,9 @@ def kernel_into(primitive: Any) -> tuple[Any, int] | None:
     """
     kernel = primitive.cpu
     if type(kernel) is np.ufunc:
+        many = import_module(f"{__name__}.many")
+        if many.is_compiled(primitive.name):
+            return (many.into(primitive.name), 1) if kernel.nin == 1 else None
         return (kernel, kernel.nin) if "f" * kernel.nin + "->f" in kernel.types else None
     if primitive.name != "relu":
         return None

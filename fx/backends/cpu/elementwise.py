@@ -8,20 +8,15 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from numpy._core._multiarray_umath import __cpu_features__
 
 from fx import limits
 from fx.backends.cpu._arrays import copied, memory_order, transposed_back, zero_of
 from fx.backends.cpu.creation import full
 from fx.backends.cpu.formulas import Elements
 from fx.backends.cpu.llvm import any_size
+from fx.backends.cpu.many import of_formula, or_compiled
 from fx.errors import DIVIDED_BY_0, DivisionError
 from fx.primitive import registry
-
-
-def of_formula(name: str, arrays: int = 1) -> Any:
-    """What compilers make of a primitive of so many arrays, as a kernel of it."""
-    return Elements(name, lambda *xs: registry[name](*xs)).of(arrays)
 
 
 def _without(kinds: str, kernel: Any) -> Any:
@@ -41,76 +36,14 @@ def _without(kinds: str, kernel: Any) -> Any:
     return one if arity == 1 else two
 
 
-def _or_compiled(name: str) -> Any:
-    """A ufunc, which takes an element at a time, or what compilers make of the primitive."""
-    ufunc = getattr(np, name)
-    compiled = of_formula(name, ufunc.nin)
-
-    def one(x: np.ndarray) -> np.ndarray:
-        found = compiled(x) if x.size >= limits.WHERE_FROM else None
-        return ufunc(x) if found is None else found
-
-    def two(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        large = x.size >= limits.WHERE_FROM or y.size >= limits.WHERE_FROM
-        found = compiled(x, y) if large else None
-        return ufunc(x, y) if found is None else found
-
-    return one if ufunc.nin == 1 else two
-
-
-def _transcendental(name: str) -> Any:
-    """A ufunc where NumPy takes vectors of elements, with AVX-512 only; else ``_or_compiled``."""
-    vectors = __cpu_features__.get("AVX512_SKX", False)
-    return getattr(np, name) if vectors else _or_compiled(name)
-
-
 def _of_numbers(name: str) -> Any:
     """The same of what is no bool: NumPy has loops for those."""
-    usual, compiled = getattr(np, name), _or_compiled(name)
+    usual, compiled = getattr(np, name), or_compiled(name)
 
     def two(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return (usual if x.dtype.kind == "b" else compiled)(x, y)  # type: ignore[no-any-return]
 
     return two
-
-
-def of_many(name: str) -> Any:
-    """A kernel for arrays that may broadcast to many elements: compiled where they do.
-
-    NumPy's inner loops run along one axis there, and start anew for each row. It also converts a
-    float of 16 bits at a time, and chooses between an element and a number one by one; those are
-    compiled where they are many.
-    """
-    usual, compiled = globals()[name], of_formula(name, 2)
-    # a quotient is rounded once, which a loop over rows does not do (fx/compiler/quotients.py)
-    by_rows = name in _BY_ROWS
-    chosen = name in _CHOSEN
-
-    def two(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        m, n = x.size, y.size
-        if m * n >= limits.BROADCAST_FROM:
-            left, right = x.shape, y.shape
-            if x.dtype in _HALVES and m >= limits.CASTS_FROM and (by_rows or left == right):
-                found = compiled(x, y)
-                if found is not None:
-                    return found
-            if chosen and not (left and right) and m + n > limits.WHERE_FROM:
-                found = compiled(x, y)
-                if found is not None:
-                    return found
-            elif left != right and left and right and by_rows:
-                large = m >= limits.BROADCAST_FROM or n >= limits.BROADCAST_FROM
-                if large or left[-1] == 1 or right[-1] == 1:
-                    found = compiled(x, y)
-                    if found is not None:
-                        return found
-        return usual(x, y)  # type: ignore[no-any-return]
-
-    return two
-
-
-_CHOSEN = frozenset(("maximum", "minimum"))
-_BY_ROWS = _CHOSEN | {"add", "subtract", "multiply"}
 
 
 def divisor(y: np.ndarray) -> np.ndarray:
@@ -141,23 +74,21 @@ def _divided(ufunc: Any) -> Any:
 
 add, subtract, multiply, divide = np.add, np.subtract, np.multiply, np.divide
 floor_divide, remainder, fmod = [
-    _divided(_or_compiled(name)) for name in ("floor_divide", "remainder", "fmod")
+    _divided(or_compiled(name)) for name in ("floor_divide", "remainder", "fmod")
 ]
 maximum, minimum = _without("c", np.maximum), _without("c", np.minimum)
-hypot = _or_compiled("hypot")
-logaddexp, copysign, nextafter = map(_or_compiled, ("logaddexp", "copysign", "nextafter"))
-negative, abs, sign, sqrt = np.negative, np.abs, _or_compiled("sign"), np.sqrt
+hypot = or_compiled("hypot")
+logaddexp, copysign, nextafter = map(or_compiled, ("logaddexp", "copysign", "nextafter"))
+negative, abs, sign, sqrt = np.negative, np.abs, or_compiled("sign"), np.sqrt
 square = _without("b", np.square)
-# samplers call these, whose lanes have the bits of a loop: an element's must not tell the size
-exp, expm1, log, log1p, sin, cos = np.exp, np.expm1, np.log, np.log1p, np.sin, np.cos
-tanh = np.tanh  # NumPy has vectors for it, and writes in place
-exp2, log2, log10, tan, arcsin, arccos, arctan = [
-    _transcendental(name) for name in ("exp2", "log2", "log10", "tan", "arcsin", "arccos", "arctan")
-]
-sinh, cosh, arcsinh, arccosh, arctanh = [
-    _transcendental(name) for name in ("sinh", "cosh", "arcsinh", "arccosh", "arctanh")
-]
-arctan2, reciprocal = _transcendental("arctan2"), _or_compiled("reciprocal")
+exp, exp2, expm1, log, log2, log10, log1p = (
+    np.exp, np.exp2, np.expm1, np.log, np.log2, np.log10, np.log1p
+)  # fmt: skip
+sin, cos, tan, arcsin, arccos, arctan = np.sin, np.cos, np.tan, np.arcsin, np.arccos, np.arctan
+sinh, cosh, tanh, arcsinh, arccosh, arctanh = (
+    np.sinh, np.cosh, np.tanh, np.arcsinh, np.arccosh, np.arctanh
+)  # fmt: skip
+arctan2, reciprocal = np.arctan2, or_compiled("reciprocal")
 equal, not_equal = np.equal, np.not_equal
 less, less_equal, greater, greater_equal = (
     _without("c", f) for f in (np.less, np.less_equal, np.greater, np.greater_equal)
@@ -177,6 +108,11 @@ conj = np.conjugate
 def stop_gradient(x: np.ndarray) -> np.ndarray:
     """x itself."""
     return x
+
+
+def elementary(x: np.ndarray, *, function: str) -> np.ndarray:
+    """A ufunc of NumPy's by name."""
+    return getattr(np, function)(x)  # type: ignore[no-any-return]
 
 
 def part(x: np.ndarray, *, turn: int) -> np.ndarray:

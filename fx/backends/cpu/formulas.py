@@ -58,6 +58,18 @@ class Elements:
             found = self.calls[count] = _written.elements(*given)
         return found
 
+    def into(self, x: np.ndarray, out: np.ndarray) -> bool:
+        """Write what it gives of an array into another of that shape and dtype, or into the array.
+
+        False where they are not dense, or there is no kernel.
+        """
+        if x.flags.num & out.flags.num & DENSE != DENSE:
+            return False
+        run, _, sizes = self.alike.get((x.shape, x.dtype)) or self._alike((x,))
+        if run is not None:
+            run([1, 0, x, out, *sizes])
+        return run is not None
+
     def call(self) -> Any:
         """The same of as many arrays as the formula is of, where it says so."""
         code = getattr(self.formula, "__code__", None)

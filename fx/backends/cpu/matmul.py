@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from fx import limits
-from fx.backends.cpu import blas, elementwise
+from fx.backends.cpu import blas
 from fx.backends.cpu._arrays import HALVES, widen
 from fx.backends.cpu.formulas import dense
+from fx.backends.cpu.many import of_many
 
 
 def matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -154,7 +155,7 @@ def _product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return out if out.flags.c_contiguous else np.ascontiguousarray(out)
 
 
-_outer = elementwise.of_many("multiply")
+_outer = of_many("multiply", np.multiply)
 
 
 def _is_one(x: np.ndarray) -> bool:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from fx.backends.cpu._bessel_names import scipys_name
-from fx.backends.cpu.elementwise import of_formula
 from fx.backends.cpu.formulas import Elements
+from fx.backends.cpu.many import of_formula
 from fx.backends.cpu.special_slopes import carlson, smirnov_slope
 from fx.primitive import registry
 

@@ -167,6 +167,11 @@ class Kernel(Sinks):
             self.copies, self.mask = unroll, None
             return body(values)
 
+        def one(i: Any, values: list[Any]) -> list[Any]:
+            self.index[d] = i
+            self.copies, self.mask = 1, None
+            return body(values)
+
         def part(i: Any, values: list[Any]) -> list[Any]:
             self.index[d] = i
             self.copies = 1
@@ -197,6 +202,10 @@ class Kernel(Sinks):
         stop = b.add(start, count)
         main = b.add(start, b.mul(b.udiv(count, const(step)), const(step)))
         found = self._stretches(start, main, None, found, whole, join)
+        if unroll > 1:  # a store with a mask is slow where masks are no registers
+            last = b.add(main, b.and_(sub(b, stop, main), const(-lanes)))
+            found = levels.loop(main, last, lanes, found, one)
+            main = last
         return levels.loop(main, stop, lanes, found, part)
 
     def _stretches(

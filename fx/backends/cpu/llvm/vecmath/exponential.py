@@ -116,11 +116,16 @@ def exp2(x: Num) -> Num:
     return scaled_by(1.0 + (r + rest), k)
 
 
-def grown(x: Num) -> Num:
-    """expm1(x) for x with e ** x far from overflow."""
+def grown(x: Num) -> tuple[Num, Num]:
+    """expm1(x) for x with e ** x far from overflow, and what rounding took from it."""
     r, rest, _, k = reduced(x)
     s = power_of_two(k)
-    return s.mad(rest, s.mad(r, s - 1.0))
+    p = r + rest  # e ** r - 1
+    larger, q = s - 1.0, s * p
+    y = larger + q
+    part = y - larger
+    low = (larger - (y - part)) + (q - part)
+    return y, s.mad((r - p) + rest, low)
 
 
 def expm1(x: Num) -> Num:
@@ -153,27 +158,18 @@ def sigmoid(x: Num) -> Num:
     return (x < 0.0).pick(small.mad(inverse, small * inverse * c), inverse)
 
 
-# tanh x = x + x ** 3 * p(x * x) for |x| <= 0.625
-_TANH32 = (-3.3333284e-01, 1.3331491e-01, -5.3743497e-02, 2.0650582e-02, -5.7170396e-03)
-
-
 def tanh(x: Num) -> Num:
     """The hyperbolic tangent.
 
-    At most 1.32 ulp in float32, 2.35 in float64.
+    At most 1.02 ulp in float32, 1.20 in float64.
     """
-    a = abs(x)
-    if x.width == 64:
-        a = a.smaller(20.0)
-        t = grown(a + a)
-        return (t / (t + 2.0)).copysign(x)
-    z = a * a
-    near = (z * a).mad(polynomial(z, _TANH32), a)
-    b = a.smaller(10.0)
-    r, rest, _, k = reduced(b + b)
-    e = (1.0 + (r + rest)) * power_of_two(k)
-    far = 1.0 - 2.0 / (e + 1.0)
-    return (a < 0.625).pick(near, far).copysign(x)
+    a = abs(x).smaller(10.0 if x.width == 32 else 20.0)
+    t, low = grown(a + a)
+    d = t + 2.0
+    more = (t - (d - 2.0)) + low  # of t + 2
+    inverse = 1.0 / d
+    y = t * inverse
+    return inverse.mad(y.fma(-d, t) + (low - y * more), y).copysign(x)
 
 
 # sinh x = x + x ** 3 * p(x * x) for |x| <= 1

@@ -7,6 +7,7 @@ s = f / (2 + f) for float64, and e * log 2 is added in two parts.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from fx.backends.cpu.llvm.ir import element_of, f32, f64
 from fx.backends.cpu.llvm.vecmath.algebra import Num, estrin, polynomial
@@ -51,18 +52,31 @@ def outside(x: Num, y: Num) -> Num:
     return ordinary.pick(y, edge)
 
 
-def log_of_parts(e: Num, f: Num) -> Num:
-    """log((1 + f) * 2 ** e)."""
+def log_of_parts(e: Num, f: Num, more: Any = 0.0) -> Num:
+    """log((1 + f) * 2 ** e), to which ``more`` is added."""
     high, low = _LN2[f.width]
     if f.width == 32:
         p = polynomial(f, _P32)
-        y = (f * f).mad(f.mad(p, -0.5), e * low)
+        y = (f * f).mad(f.mad(p, -0.5), e.mad(low, more))
         return e.mad(high, f + y)
     s = f / (2.0 + f)
     z = s * s
     r = z * estrin(z, _P64)
     half = 0.5 * (f * f)
-    return e.mad(high, -((half - s.mad(half + r, e * low)) - f))
+    return e.mad(high, -((half - s.mad(half + r, e.mad(low, more))) - f))
+
+
+def _pair_of_parts(f: Num) -> tuple[Num, Num]:
+    """log(1 + f), and what rounding took from its last sum."""
+    if f.width == 32:
+        rest = (f * f) * f.mad(polynomial(f, _P32), -0.5)
+    else:
+        s = f / (2.0 + f)
+        z = s * s
+        half = 0.5 * (f * f)
+        rest = s.mad(half + z * estrin(z, _P64), -half)
+    y = f + rest
+    return y, (f - y) + rest
 
 
 def log_of_parts_short(e: Num, f: Num) -> Num:
@@ -84,15 +98,18 @@ def log(x: Num) -> Num:
 def log1p(x: Num) -> Num:
     """log(1 + x), precise around 0.
 
-    At most 1.53 ulp in float32, 1.32 in float64.
+    At most 0.92 ulp in float32, 0.82 in float64.
     """
     u = 1.0 + x
     w = x.width
     shift = (u.bits() - _LOW_END[w]) & ~((1 << _MANTISSA[w]) - 1)  # e, where exponents stand
     e = (shift >> _MANTISSA[w]).to_float(element_of(x.type))
     scale = (x > 1e30).pick(0.0, (x.full(1.0).bits() - shift).as_float())  # 2 ** -e
-    f = (x.bits() - shift).as_float() + (scale - 1.0)  # (1 + x) / 2 ** e - 1
-    y = (abs(x) < 1e-30).pick(x, log_of_parts(e, f))
+    part, one = (x.bits() - shift).as_float(), scale - 1.0
+    f = part + one  # (1 + x) / 2 ** e - 1
+    rest = f - one
+    lost = (one - (f - rest)) + (part - rest)
+    y = (abs(x) < 1e-30).pick(x, log_of_parts(e, f, lost - lost * f))
     edge = x.eq(-1.0).pick(-_INF, (x < -1.0).pick(math.nan, x))
     return ((x > -1.0) & (x < _INF)).pick(y, edge)
 
@@ -131,35 +148,47 @@ def log_pair(x: Num) -> tuple[Num, Num]:
     return out, (big - out) + y + (y_low + e * low)
 
 
-def _by(x: Num, high: float, low: float) -> Num:
-    """log x * (high + low)."""
-    a, b = log_pair(x)
-    p = a * high
-    return p + (a.fma(high, -p) + a.mad(low, b * high))
+# log to a base of e, and of 2: times a whole number the first part of that is exact
+_BASES = {
+    2: {
+        32: (1.4426950216293335, 1.925963033500011e-08, 1.0, 0.0),
+        64: (1.4426950408889634, 2.0355273740931033e-17, 1.0, 0.0),
+    },
+    10: {
+        32: (0.4342944920063019, -1.0103049952192578e-08, 0.301025390625, 4.605039066518657e-06),
+        64: (0.4342944819032518, 1.098319650216765e-17, 0.30102999566361177, 3.694239077158931e-13),
+    },
+}
 
 
-def _in_base(x: Num, high: float, low: float) -> Num:
-    if x.width == 32:
-        wide = x.to(f64)
-        e, m = split(wide)
-        return outside(x, (log_of_parts(e, m - 1.0) * high).to(f32))
-    return outside(x, _by(x, high, low))
+def _in_base(x: Num, base: int) -> Num:
+    """The logarithm of m as a sum of two, times that of e, and the exponent's before it."""
+    e, m = split(x)
+    y, low = _pair_of_parts(m - 1.0)
+    by, by_low, two, two_low = _BASES[base][x.width]
+    p = y * by
+    p_low = y.fma(by, -p) + y.mad(by_low, low * by)
+    first = e * two
+    out = first + p
+    part = out - first
+    rest = (first - (out - part)) + (p - part)
+    return outside(x, out + (rest + e.mad(two_low, p_low)))
 
 
 def log2(x: Num) -> Num:
     """The logarithm to base 2.
 
-    At most 0.50 ulp in float32, 0.50 in float64.
+    At most 0.89 ulp in float32, 0.84 in float64; exact for powers of 2.
     """
-    return _in_base(x, 1.4426950408889634, 2.0355273740931033e-17)
+    return _in_base(x, 2)
 
 
 def log10(x: Num) -> Num:
     """The logarithm to base 10.
 
-    At most 0.50 ulp in float32, 0.50 in float64.
+    At most 0.87 ulp in float32, 0.69 in float64.
     """
-    return _in_base(x, 0.4342944819032518, 1.098319650216765e-17)
+    return _in_base(x, 10)
 
 
 def logit(x: Num) -> Num:

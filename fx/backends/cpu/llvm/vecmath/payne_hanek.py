@@ -36,8 +36,8 @@ def two_over_pi(bits: int) -> int:
     return (1 << (guard + bits + 1)) // pi
 
 
-def remainder(x: Num) -> tuple[Num, Num]:
-    """r in [-pi/4, pi/4] and k modulo 4 where x = k * pi/2 + r.
+def remainder(x: Num) -> tuple[Num, Num, Num]:
+    """r in [-pi/4, pi/4], what rounding took from it, and k modulo 4 where x = k * pi/2 + r.
 
     Holds for finite scalars |x| >= 2 ** 40; r is NaN for infinities and NaN.
     """
@@ -58,7 +58,7 @@ def _table(module: Any) -> Any:
     return table
 
 
-def _reduce(b: Any, x: Num) -> tuple[Num, Num]:
+def _reduce(b: Any, x: Num) -> tuple[Num, Num, Num]:
     bits = x.bits()
     exponent = bits.lshr(52) & 2047
     inside = exponent.below(2047) & ~exponent.below(1023 + 40)
@@ -100,9 +100,10 @@ def _reduce(b: Any, x: Num) -> tuple[Num, Num]:
     p = big * _PI_2[0]
     p_low = big.fma(_PI_2[0], -p) + (big * _PI_2[1] + rest * _PI_2[0])
     scale = ((1023 - 64 - low_word(zeros)) << 52).as_float()
-    r = (p + p_low) * scale
+    r = p + p_low
     minus = bits < 0
-    r = (negative ^ minus).pick(-r, r)
+    sign = (negative ^ minus).pick(-scale, scale)
+    r, low = r * sign, ((p - r) + p_low) * sign
     k = minus.pick(0 - k, k) & 3
     r = inside.pick(r, float("nan"))
-    return r, k.to_float(f64)
+    return r, low, k.to_float(f64)

@@ -1,7 +1,8 @@
 """sin, cos and tan.
 
 x = k * pi / 2 + r with |r| <= pi / 4: the subtraction is done in float64, with pi / 2 in three
-parts. Beyond 2 ** 40 the lanes go one by one to the reduction of Payne and Hanek.
+parts, and what rounding took from r is kept. Beyond 2 ** 40 the lanes go one by one to the
+reduction of Payne and Hanek.
 """
 
 from __future__ import annotations
@@ -37,75 +38,87 @@ _COS = {
 def sin(x: Num) -> Num:
     """The sine of an angle in radians.
 
-    At most 1.52 ulp in float32, 1.40 in float64.
+    At most 0.80 ulp in float32, 0.79 in float64.
     """
-    r, k = quarter(x)
+    r, low, k = quarter(x)
     odd, turned = k & 1, (k & 2) << (x.width - 2)
-    y = odd.ne(0).pick(_cos(r), _sin(r))
+    y = odd.ne(0).pick(_cos(r, low), _sin(r, low))
     return (y.bits() ^ turned).as_float()
 
 
 def cos(x: Num) -> Num:
     """The cosine of an angle in radians.
 
-    At most 1.52 ulp in float32, 1.42 in float64.
+    At most 0.78 ulp in float32, 0.78 in float64.
     """
-    r, k = quarter(x)
+    r, low, k = quarter(x)
     odd, turned = k & 1, ((k + 1) & 2) << (x.width - 2)
-    y = odd.ne(0).pick(_sin(r), _cos(r))
+    y = odd.ne(0).pick(_sin(r, low), _cos(r, low))
     return (y.bits() ^ turned).as_float()
 
 
-def _sin(r: Num) -> Num:
+def _sin(r: Num, low: Num) -> Num:
+    """The sine of r + low, low to first order."""
     z = r * r
-    return (z * r).mad(polynomial(z, _SIN[r.width]), r).copysign(r)  # for -0.0
+    rest = z.mad(r.mad(polynomial(z, _SIN[r.width]), -0.5 * low), low)
+    return (r + rest).copysign(r)  # for -0.0
 
 
-def _cos(r: Num) -> Num:
+def _cos(r: Num, low: Num) -> Num:
     z = r * r
-    rest = (z * z) * polynomial(z, _COS[r.width])
-    if r.width == 32:
-        return 1.0 + z.mad(-0.5, rest)
+    rest = (z * z).mad(polynomial(z, _COS[r.width]), -(r * low))
     half = 0.5 * z
     w = 1.0 - half
     return w + (((1.0 - w) - half) + rest)
 
 
-def quarter(x: Num) -> tuple[Num, Int]:
-    """r in about [-pi/4, pi/4] and an integer k, of which the low two bits count: k * pi/2 + r."""
+def quarter(x: Num) -> tuple[Num, Num, Int]:
+    """x as k * pi/2 + r + low: r in about [-pi/4, pi/4], low what rounding took from it.
+
+    Of the integer k the low two bits count.
+    """
     if x.width == 32:
-        r, k = _quarter64(x.to(f64))
-        return r.to(f32), k.to(i32)
+        wide, _, k = _quarter64(x.to(f64), keep=False)
+        r = wide.to(f32)
+        return r, (wide - r.to(f64)).to(f32), k.to(i32)
     return _quarter64(x)
 
 
-def _quarter64(x: Num) -> tuple[Num, Int]:
+def _quarter64(x: Num, keep: bool = True) -> tuple[Num, Num, Int]:
+    """The same of float64; low is 0 if it is not kept, and r a bit less precise."""
     k, whole = whole_part(x, 2.0 / math.pi)
-    r = k.fma(-_PI_2[0], x)  # exact
-    r = k.fma(-_PI_2[1], r)
-    r = -k.fma(_PI_2[2], -r)  # this way round -0.0 stays what it is
+    first = k.fma(-_PI_2[0], x)  # exact
+    if keep:
+        product = k * _PI_2[1]
+        second = first - product
+        part = first - second
+        lost = (first - (second + part)) + (part - product)
+        more = k.mad(_PI_2[2], k.fma(_PI_2[1], -product)) - lost
+        r = second - more  # this way round -0.0 stays what it is
+        low = (second - r) - more
+    else:
+        r, low = -k.fma(_PI_2[2], -k.fma(-_PI_2[1], first)), x.full(0.0)
 
-    def huge() -> tuple[Num, Int]:
-        rest, k = lane_by_lane("remainder_pi_2", remainder, x, results=2)
+    def huge() -> tuple[Num, Num, Int]:
+        rest, low, k = lane_by_lane("remainder_pi_2", remainder, x, results=3)
         # as `whole_part` leaves integers: any multiple of 4 more or less
-        return rest, (k + _MAGIC).bits() - x.full(_MAGIC).bits()
+        return rest, low, (k + _MAGIC).bits() - x.full(_MAGIC).bits()
 
-    r, whole = rarely(~(abs(x) <= _FAR), huge, r, whole)
-    return r, whole
+    r, low, whole = rarely(~(abs(x) <= _FAR), huge, r, low, whole)
+    return r, low, whole
 
 
 def tan(x: Num) -> Num:
     """The tangent of an angle in radians.
 
-    At most 0.50 ulp in float32, 2.64 in float64.
+    At most 0.50 ulp in float32, 2.12 in float64.
     """
     if x.width == 32:
-        return _tan64(x.to(f64)).to(f32)
-    return _tan64(x)
+        return _tan_of(*_quarter64(x.to(f64), keep=False)).to(f32)
+    return _tan_of(*_quarter64(x))
 
 
-def _tan64(x: Num) -> Num:
-    r, k = _quarter64(x)
-    s, c = _sin(r), _cos(r)
+def _tan_of(r: Num, low: Num, k: Int) -> Num:
+    s, c = _sin(r, low), _cos(r, low)
     odd = (k & 1).ne(0)
     return odd.pick(-c, s) / odd.pick(s, c)
