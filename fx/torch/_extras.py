@@ -27,7 +27,25 @@ trapezoid, trapz = counting.trapezoid, counting.trapz
 cumulative_trapezoid = counting.cumulative_trapezoid
 polar, rsub, chain_matmul = complex_numbers.polar, torch_names.rsub, chains.chain_matmul
 view_as_real, view_as_complex = dtype_views.view_as_real, dtype_views.view_as_complex
-einsum, can_cast = fx.einsum, fx.can_cast
+einsum = fx.einsum
+
+
+def can_cast(from_: Any, to: Any) -> bool:
+    """Whether a result of one dtype may be written into a tensor of another: no kind is lost.
+
+    The kinds are bool, integers, floats and complex numbers; their sizes do not count.
+
+    Example:
+        >>> import fx.torch as torch
+        >>> torch.can_cast(torch.double, torch.float), torch.can_cast(torch.float, torch.int)
+        (True, False)
+    """
+    kinds = (dtypes.INTEGRAL, dtypes.FLOATING, dtypes.COMPLEX)
+    ranks = [
+        next((i + 1 for i, kind in enumerate(kinds) if dtype in kind), 0)
+        for dtype in (dtypes.as_dtype(from_), dtypes.as_dtype(to))
+    ]
+    return ranks[0] <= ranks[1]
 
 
 def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = None) -> Any:

@@ -1,6 +1,7 @@
 """The face as a whole: one module under two names, coverage, errors that say what to write."""
 
 import inspect
+import itertools
 import json
 import pickle
 import re
@@ -299,6 +300,13 @@ def test_compile():
     assert step(t.ones(3)).item() == 3 and other(t.ones(1)).item() == 2
     assert t.compile(model, disable=True) is model
     assert isinstance(step, type(fx.jit(lambda a: a)))
+
+
+def test_can_cast_asks_for_kinds():
+    names = "bool uint8 int16 int64 half bfloat16 float double cfloat cdouble".split()
+    for a, b in itertools.product(names, names):
+        found, wanted = [t.can_cast(getattr(t, a), getattr(t, b)) for t in (fx.torch, torch)]
+        assert found is wanted, (a, b)
 
 
 def test_control_flow_in_one_graph():
