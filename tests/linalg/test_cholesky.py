@@ -65,6 +65,23 @@ def test_info_in_place_of_an_error():
         fx.linalg.cholesky_ex(fx.asarray(x), check_errors=True)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("count", [None, 9])
+def test_nan_is_no_pivot(dtype, count):
+    """As in PyTorch, alone and in a stack, wherever it comes from."""
+    n = 6
+    compiled = fx.jit(lambda x: fx.linalg.cholesky_ex(x).info)
+    for i, j in ((0, 0), (1, 0), (3, 2), (5, 0), (5, 5), (0, 3)):
+        a = positive((n, n), dtype)
+        a[i, j] = np.nan
+        if count:
+            a = np.stack([a, *[positive((n, n), dtype)] * (count - 1)])
+        want = torch.linalg.cholesky_ex(torch.tensor(a)).info.numpy()
+        assert want.any() == (i >= j)
+        for found in (fx.linalg.cholesky_ex(fx.asarray(a)).info, compiled(fx.asarray(a))):
+            np.testing.assert_array_equal(found.numpy(), want)
+
+
 @pytest.mark.parametrize(
     "x", [np.ones((2, 3)), np.ones(3), np.ones((2, 2), np.int64), np.ones((2, 2), np.float16)]
 )

@@ -67,6 +67,9 @@ def cholesky(begin, end, a: ARRAY, out: ARRAY, info: INT32S, n: INT, potrf: INT,
             for j in range(i + 1, n):
                 y[i * n + j] = 0
         call(potrf, (_U, n, y, max(n, 1), offset(info, m)))
+        for i in range(n):  # OpenBLAS asks whether a pivot is at most 0, which NaN is not
+            if info[m] == 0 and y[i * n + i] != y[i * n + i]:
+                info[m] = i + 1
         if info[m] != 0:
             nothing = like(a, nan)
             for i in range(n):
