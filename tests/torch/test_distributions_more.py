@@ -410,3 +410,31 @@ def test_refusals():
 
 def torch_eye(d):
     return fx.eye(2) if d is fx.torch.distributions else torch.eye(2)
+
+
+ENUMERATED = {
+    "Bernoulli": lambda d, t: d.Bernoulli(t(UNIT)),
+    "Binomial": lambda d, t: d.Binomial(4, t(UNIT)),
+    "Binomial of several": lambda d, t: d.Binomial(t([3.0, 4.0]), t(UNIT)),
+    "Categorical": lambda d, t: d.Categorical(t(SIMPLEX)),
+    "OneHotCategorical": lambda d, t: d.OneHotCategorical(t(SIMPLEX)),
+    "Geometric": lambda d, t: d.Geometric(t(UNIT)),
+    "Independent": lambda d, t: d.Independent(d.Binomial(2, t(UNIT[:0])), 0),
+    "Independent rows": lambda d, t: d.Independent(d.Bernoulli(t(UNIT)), 1),
+}
+
+
+@pytest.mark.parametrize("name", ENUMERATED)
+def test_all_values_of_a_support(name):
+    ours = ENUMERATED[name](fx.torch.distributions, fx.tensor)
+    theirs = ENUMERATED[name](torch.distributions, torch.tensor)
+    assert ours.has_enumerate_support is theirs.has_enumerate_support
+    for expand in (True, False):
+        try:
+            want = theirs.enumerate_support(expand)
+        except NotImplementedError:
+            with pytest.raises(NotImplementedError, match="has no|differ with total_count"):
+                ours.enumerate_support(expand)
+        else:
+            close(ours.enumerate_support(expand), want)
+            assert str(want.dtype).endswith(str(ours.enumerate_support(expand).dtype))

@@ -254,6 +254,7 @@ class OneHotCategorical(Distribution):
 class Binomial(Distribution):
     """How many of ``total_count`` trials succeed."""
 
+    has_enumerate_support = True
     arg_constraints = {"total_count": constraints.nonnegative_integer, **_OF_PROBS}  # noqa: RUF012
 
     def __init__(
@@ -292,11 +293,25 @@ class Binomial(Distribution):
         ways = fx.lgamma(n + 1) - fx.lgamma(x + 1) - fx.lgamma(n - x + 1)
         return ways + x * F.logsigmoid(self.logits) + (n - x) * F.logsigmoid(-self.logits)
 
+    def _counts(self) -> Tensor:
+        trials = int(self.total_count.detach().max())
+        counts = fx.arange(trials + 1, dtype=self.probs.dtype)
+        return counts.reshape((-1,) + (1,) * len(self.batch_shape))
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """All counts along a new first axis, where ``total_count`` is one number."""
+        n = self.total_count.detach()
+        if n.min() != n.max():
+            raise NotImplementedError(
+                "Binomial.enumerate_support: the counts differ with total_count, which is from "
+                f"{n.min().item():g} to {n.max().item():g}; enumerate each alone"
+            )
+        values = self._counts()
+        return values.expand(-1, *self.batch_shape) if expand else values
+
     def entropy(self) -> Tensor:
         """In nats, by the sum over all counts; those above a place's own count add nothing."""
-        trials = int(self.total_count.detach().max())
-        counts = fx.arange(trials + 1).reshape((-1,) + (1,) * len(self.batch_shape))
-        counts = counts.to(self.probs.dtype)
+        counts = self._counts()
         inside = counts <= self.total_count
         log = self._log_prob(fx.where(inside, counts, 0.0))
         return -fx.where(inside, log.exp() * log, 0.0).sum(0)

@@ -269,6 +269,7 @@ class Independent(Distribution):
             )
         self.base_dist, self.count = base_distribution, reinterpreted_batch_ndims
         self.has_rsample = base_distribution.has_rsample
+        self.has_enumerate_support = base_distribution.has_enumerate_support and not self.count
         cut = len(shape) - reinterpreted_batch_ndims
         super().__init__(shape[:cut], shape[cut:] + base_distribution.event_shape, validate_args)
 
@@ -301,6 +302,12 @@ class Independent(Distribution):
     def entropy(self) -> Tensor:
         """The sum over the event's axes."""
         return summed(self.base_dist.entropy(), self.count)
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """Those of the base, where no axis is an event's."""
+        if self.count:
+            return super().enumerate_support(expand)
+        return self.base_dist.enumerate_support(expand)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         return f"Independent({self.base_dist}, {self.count})"
