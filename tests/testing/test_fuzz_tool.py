@@ -9,8 +9,8 @@ import pytest
 
 import fx
 from fx.testing.fuzz import __main__ as command
-from fx.testing.fuzz.compare import Found, Invalid, Outcome, near
 from fx.testing.fuzz.generator import GENERATORS, ORACLES, TEMPLATE, make
+from fx.testing.fuzz.outcomes import Found, Invalid, Outcome, near
 from fx.testing.fuzz.program import Op, Program, from_data, smaller
 from fx.testing.fuzz.runner import Hunt
 from tests.thorough import THOROUGH

@@ -5,7 +5,7 @@ import pytest
 pytest.importorskip("torch")
 
 from fx.testing.fuzz import twins
-from fx.testing.fuzz.compare import Found, Invalid
+from fx.testing.fuzz.outcomes import Found, Invalid
 
 AGREE = {
     "values, flags and gradients": """

@@ -9,7 +9,7 @@ import pytest
 import fx
 import fx.torch as torch
 from fx.testing.fuzz import twins
-from fx.testing.fuzz.compare import Invalid
+from fx.testing.fuzz.outcomes import Invalid
 from fx.writing import host
 
 STARTED = "begun = torch.zeros(2)\nbegun[0] = 1\n"  # a process that has written before

@@ -9,7 +9,7 @@ pytest.importorskip("torch")
 import fx.torch as face
 from fx.errors import WriteError
 from fx.testing.fuzz import twins
-from fx.testing.fuzz.compare import Invalid
+from fx.testing.fuzz.outcomes import Invalid
 
 PROGRAMS = {
     "what inference_mode does not record nothing records": """

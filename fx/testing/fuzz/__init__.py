@@ -24,6 +24,6 @@ How it works: a generator (``make(rng)`` in its file) gives a ``Program``: secti
 a template of source (``program.py``). The source is what is run, in a child process that says which
 program it is about to run (``child.py``); ``runner.py`` starts children, sees that they answer in
 time, and makes what fails smaller by dropping, merging and simplifying operations. What programs
-assert is in ``compare.py`` and ``twins.py``. A new generator is a file here and a row in
-``generator.py``.
+assert is in ``compare.py`` and ``twins.py``, what rounding is in ``outcomes.py``. A new generator
+is a file here and a row in ``generator.py``.
 """

@@ -19,8 +19,8 @@ import types
 from typing import Any
 
 import fx
-from fx.testing.fuzz.compare import Found, Invalid
 from fx.testing.fuzz.generator import make
+from fx.testing.fuzz.outcomes import Found, Invalid
 from fx.testing.fuzz.program import Program, from_data
 
 MOST_MEMORY = 4 << 30  # bytes: of programs that ask for too much, as "ab" * 2**33

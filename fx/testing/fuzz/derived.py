@@ -13,7 +13,7 @@ import numpy as np
 
 import fx
 from fx.tensor import Tensor
-from fx.testing.fuzz.compare import Found, Invalid, Outcome, same
+from fx.testing.fuzz.outcomes import Found, Invalid, Outcome, same
 
 Function = Callable[[Tensor], Any]
 STEP = 2.0**-10

@@ -13,7 +13,7 @@ import numpy as np
 import fx
 from fx import dtypes
 from fx.tensor import Tensor
-from fx.testing.fuzz.compare import Found, Invalid, Outcome, numbers, same
+from fx.testing.fuzz.outcomes import Found, Invalid, Outcome, numbers, same
 
 Step = Callable[..., tuple[Tensor, Tensor, Tensor]]
 Whole = Callable[..., list[Tensor]]

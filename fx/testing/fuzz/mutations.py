@@ -18,7 +18,7 @@ import fx
 from fx.errors import DeviceError, FileFormatError
 from fx.io.archive import ArchiveWriter
 from fx.io.sealing import Sealed
-from fx.testing.fuzz.compare import Found
+from fx.testing.fuzz.outcomes import Found
 
 LARGE = (0xFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, 1 << 40, (1 << 63) - 1, (1 << 64) - 1)
 

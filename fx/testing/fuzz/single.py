@@ -12,7 +12,8 @@ import fx
 from fx.dtypes import FLOATING, as_dtype
 from fx.tensor import Tensor
 from fx.testing.case import as_tuple, cast, draw
-from fx.testing.fuzz.compare import Invalid, Outcome, compiled
+from fx.testing.fuzz.compare import compiled
+from fx.testing.fuzz.outcomes import Invalid, Outcome
 from fx.testing.fuzz.values import strided
 from fx.testing.laws import primitive as named
 

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 import fx
-from fx.testing.fuzz.compare import Found, Invalid, unchanged_modes
+from fx.testing.fuzz.compare import unchanged_modes
+from fx.testing.fuzz.outcomes import Found, Invalid
 
 STEPS = 50
 SECONDS = 20.0  # after which threads are taken to wait for each other

@@ -31,7 +31,7 @@ import numpy as np
 import fx
 from fx.errors import WriteError
 from fx.testing.fuzz import rounding
-from fx.testing.fuzz.compare import Found, Invalid
+from fx.testing.fuzz.outcomes import Found, Invalid
 from fx.testing.fuzz.saved import Saved, values_of
 from fx.testing.fuzz.single_views import single_views
 
