@@ -5,7 +5,7 @@ import pytest
 import fx
 import fx.torch as torch
 
-OWN = torch.tensor([1.0, 1.0], requires_grad=True)
+OWN = torch.tensor([1.0, 1.0], dtype=torch.float64, requires_grad=True)
 
 
 class Holds:
@@ -44,7 +44,7 @@ def history(where, wrap):
     if where == "global":
         x, OWN.grad = OWN, None
     else:
-        x = torch.tensor([1.625, 0.125], requires_grad=True)
+        x = torch.tensor([1.625, 0.125], dtype=torch.float64, requires_grad=True)
     step, factor, seen, found = step_of(where, x, wrap), [2.0], [], []
 
     def run():
@@ -79,8 +79,8 @@ def test_hooks_that_come_and_go(where):
     expected, got = history(where, lambda f: f), history(where, fx.jit)
     assert [n for _, _, n in got] == [n for _, _, n in expected]
     for (a, b, _), (c, d, _) in zip(got, expected):
-        assert a == pytest.approx(c, rel=1e-6)
-        assert b == pytest.approx(d, rel=1e-6)
+        assert a == pytest.approx(c, rel=1e-9)
+        assert b == pytest.approx(d, rel=1e-9)
 
 
 def test_a_tensor_without_hooks_is_compiled_once():
