@@ -3,7 +3,8 @@
 Only their import lines differ, and both libraries draw the same numbers, so they do the same work.
 A row is the time of the processor, on one thread, that ``main`` takes for a step (a game's length
 hangs on its weights): the median of the ratios of runs that follow each other, after a first run of
-each. The slowest by comparison come first.
+each. The slowest by comparison come first. With ``--jit`` those that have a step are run with
+``fx.jit`` on it: a row is then the median time of a call of the step, of the second half of a run.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import torch
 import fx
 from benchmarks.harness import shown
 from tests.scripts import harness
+from tests.scripts.writing.test_writing_scripts import JITTED
 from tests.scripts.writing.test_writing_scripts import SCRIPTS as WRITING
 
 # how long a script runs here, where it can be told
@@ -43,8 +45,11 @@ OPTIONS = {
 SAMPLE_SECONDS = 0.05
 
 
-def once(name: str, library: str, profile: Any = None) -> tuple[float, int]:
-    """The seconds of one run, and how many losses it gives."""
+def once(name: str, library: str, profile: Any = None, calls: Any = None) -> tuple[float, int]:
+    """The seconds of one run, and how many losses it gives.
+
+    ``calls``, a list, takes the seconds of each call of the script's step, compiled in fx.
+    """
     lib = harness.LIBRARIES[library]
     with contextlib.ExitStack() as stack:
         stack.enter_context(harness.default_dtype(lib, "float32"))
@@ -53,11 +58,27 @@ def once(name: str, library: str, profile: Any = None) -> tuple[float, int]:
         random.seed(0)
         np.random.seed(0)
         module = harness.load(name, library)
+        if calls is not None:
+            step = "train_step" if hasattr(module, "train_step") else "step"
+            function = getattr(module, step)
+            setattr(module, step, timed(fx.jit(function) if library == "fx" else function, calls))
         stack.enter_context(profile or contextlib.nullcontext())
         start = process_time()
         result = module.main(OPTIONS[name].split())
         taken = process_time() - start
     return taken, max(1, np.size(harness.numbers(result.get("losses", ()))))
+
+
+def timed(function: Any, calls: list[float]) -> Any:
+    """A function that puts the seconds of its calls into a list."""
+
+    def run(*args: Any) -> Any:
+        start = process_time()
+        out = function(*args)
+        calls.append(process_time() - start)
+        return out
+
+    return run
 
 
 def _patch() -> Any:
@@ -84,6 +105,18 @@ def compared(name: str, rounds: int) -> tuple[float, float, float]:
     return median([a / b for a, b in pairs]), mine, peer
 
 
+def compiled(name: str, rounds: int) -> tuple[float, float, float]:
+    """The same of calls of the step, which is compiled in fx."""
+    pairs = []
+    for _ in range(rounds):
+        calls: dict[str, list[float]] = {"fx": [], "torch": []}
+        for library, taken in calls.items():
+            once(name, library, calls=taken)
+        pairs.append([median(taken[len(taken) // 2 :]) for taken in calls.values()])
+    mine, peer = map(median, zip(*pairs))
+    return median([a / b for a, b in pairs]), mine, peer
+
+
 def show_calls(name: str) -> None:
     """Print the functions in which a script spends most of its time."""
     once(name, "fx")
@@ -99,6 +132,7 @@ def main(words: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks scripts", description=__doc__)
     parser.add_argument("names", nargs="*", help="scripts whose names contain one of these")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--jit", action="store_true", help="compile the steps of those that write")
     parser.add_argument("--calls", action="store_true", help="profile the scripts instead")
     options = parser.parse_args(words)
     torch.set_num_threads(1)
@@ -108,8 +142,12 @@ def main(words: list[str]) -> None:
         for name in chosen:
             show_calls(name)
         return
-    rows = sorted([(*compared(name, options.rounds), name) for name in chosen], reverse=True)
-    print("| script, eagerly | fx / torch | fx | torch |\n| --- | ---: | ---: | ---: |")
+    measured, how = compared, "eagerly"
+    if options.jit:
+        measured, how = compiled, "compiled"
+        chosen = [n for n in chosen if n.partition("/")[2] in JITTED]
+    rows = sorted([(*measured(name, options.rounds), name) for name in chosen], reverse=True)
+    print(f"| script, {how} | fx / torch | fx | torch |\n| --- | ---: | ---: | ---: |")
     for ratio, mine, peer, name in rows:
         print(f"| {name} | {ratio:.2f} | {shown(mine)} | {shown(peer)} |")
     print(f"\nIn the middle {median([row[0] for row in rows]):.2f}.")
