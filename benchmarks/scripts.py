@@ -59,7 +59,7 @@ def once(name: str, library: str, profile: Any = None, calls: Any = None) -> tup
         np.random.seed(0)
         module = harness.load(name, library)
         if calls is not None:
-            step = "train_step" if hasattr(module, "train_step") else "step"
+            step = harness.step_of(module)
             function = getattr(module, step)
             setattr(module, step, timed(fx.jit(function) if library == "fx" else function, calls))
         stack.enter_context(profile or contextlib.nullcontext())

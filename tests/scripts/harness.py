@@ -147,6 +147,11 @@ def default_dtype(lib, name):
 LIBRARIES = {"torch": torch, "fx": fx.torch}
 
 
+def step_of(module):
+    """The name of what ``fx.jit`` is put on in a script."""
+    return "train_step" if hasattr(module, "train_step") else "step"
+
+
 def counted(compiled):
     """A jitted function, and a list of how many programs it had after each call."""
     programs = []
@@ -177,7 +182,7 @@ def run(name, library, arguments, monkeypatch, dtype="float64", jit=False, own_d
         stack.enter_context(contextlib.redirect_stdout(printed))
         module = load(name, library)
         if jit:
-            step = "train_step" if hasattr(module, "train_step") else "step"
+            step = step_of(module)
             jitted, programs = counted(fx.jit(getattr(module, step)))
             setattr(module, step, jitted)
         result = module.main([str(a) for a in arguments])

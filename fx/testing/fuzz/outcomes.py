@@ -81,6 +81,7 @@ class Outcome:
 
 
 def leaves(value: Any) -> list[Any]:
+    """What lists, tuples and dicts hold, in order."""
     if isinstance(value, list | tuple):
         return [leaf for v in value for leaf in leaves(v)]
     if isinstance(value, dict):
@@ -201,8 +202,8 @@ def _moving(turn: int) -> Any:
             primitive.cpu = kernel
 
 
-def _specs(leaves: Sequence[Any]) -> list[Any]:
-    return [x.spec if isinstance(x, Tensor) else type(x) for x in leaves]
+def _specs(values: Sequence[Any]) -> list[Any]:
+    return [x.spec if isinstance(x, Tensor) else type(x) for x in values]
 
 
 def _gaps(x: Tensor, y: Tensor) -> np.ndarray:
