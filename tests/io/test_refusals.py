@@ -6,6 +6,7 @@ import os
 import pickle
 import struct
 import tracemalloc
+import warnings
 import zipfile
 import zlib
 
@@ -334,6 +335,22 @@ def test_other_files(case):
     data, message = NO_FILES[case]
     with pytest.raises(FileFormatError, match=message):
         fx.load(io.BytesIO(data))
+
+
+@pytest.mark.parametrize("named", ["data.pkl", "data/0", "version"])
+def test_two_records_of_one_name(named):
+    """Which of the two is meant, readers differ in."""
+    made = io.BytesIO()
+    fx.save({"w": fx.ones(3)}, made)
+    file = io.BytesIO()
+    with zipfile.ZipFile(made) as source, zipfile.ZipFile(file, "w") as archive:
+        names = source.namelist()
+        for name in [*names, next(n for n in names if n.endswith(f"/{named}"))]:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)
+                archive.writestr(name, source.read(name))
+    with pytest.raises(FileFormatError, match="two records of the zip archive have one name"):
+        fx.load(file)
 
 
 def test_torchscript_archives():

@@ -87,7 +87,7 @@ class Layers(Lines):
 
     def _loaded(self, name: str, things: list[Thing]) -> Op | None:
         """``load_state_dict``, which what ``detach()`` gave is not told of here."""
-        if self.arrays:
+        if self.arrays or (self.hosts and self.depth):  # where it runs again, arrays may be there
             return None
         text = Text()
         drop = self.dropped(things)
