@@ -169,6 +169,16 @@ class Part(Data):
     def name(self) -> str:  # type: ignore[override]
         return f"{self.owner.name}[...]" if self.owner is not None else "p.data[...]"
 
+    @property
+    def born(self) -> int:  # type: ignore[override]
+        """Of what it is a part of, which may become a tensor of its own."""
+        owner = self.owner
+        return _born.__get__(self) if owner is None else owner.born  # type: ignore[no-any-return]
+
+    @born.setter
+    def born(self, level: int) -> None:
+        _born.__set__(self, level)
+
     def _own(self, value: Tensor) -> Tensor:
         return value[self.index]
 
@@ -227,6 +237,7 @@ def _is_basic(index: Any) -> bool:
 
 
 _NOTHING = id(None)  # that is staged
+_born: Any = Cell.__dict__["born"]
 _UNNAMED = 2  # references to what has no name: that of a method, and that which asks
 _BASIC = frozenset((int, slice, type(None), type(...)))
 

@@ -263,15 +263,22 @@ class Cell(Held, Tensor):
 
 
 def rebind_all(pairs: Sequence[tuple[Cell, Tensor]]) -> None:
-    """Rebind cells, all at once: what interrupts it finds each of them as before, or each after."""
+    """Rebind cells, all at once: what interrupts it finds each of them as before, or each after.
+
+    Their views see it, where a program has taken some.
+    """
     if not _rebind_by_stores(pairs):
         for cell, value in pairs:
             cell.rebind(value)
+        if writing.watched:
+            writing.stepped()
         return
     held = [cell.holding(value) for cell, value in pairs]
     before = [getattr(cell, "value", None) for cell, _ in pairs]  # its end may run anything
     deque(map(setattr, [cell for cell, _ in pairs], _VALUE, held), 0)  # one call in C
     del before
+    if writing.watched:
+        writing.stepped()
 
 
 def plan_rebinds(stores: Stores, pairs: Sequence[tuple[Cell, Tensor]]) -> bool:

@@ -49,6 +49,9 @@ class Slots(Numbers):
 
     def fill(self, cells: dict[str, Any]) -> None:
         """Keep cells that are as if they had been there before: a stage that runs goes on."""
+        if modes.stage is not None:
+            for name in cells.keys() - self.keys():
+                modes.stage.makes(self, name)
         dict.update(self, cells)
         touch()
 
@@ -77,6 +80,8 @@ class States(_WatchedDefaults):
     def __setitem__(self, p: Any, held: Any) -> None:
         if p in self:
             _refuse_staged()
+        elif modes.stage is not None:
+            modes.stage.makes(self, p)
         super().__setitem__(p, self._kept(held))
 
     def _kept(self, held: Any) -> Any:

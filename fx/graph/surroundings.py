@@ -118,6 +118,11 @@ class Surroundings:
             self.give_up(f"it changes {what}; do that outside")
         self.outer.changes(what)
 
+    def makes(self, held: Any, key: Any) -> None:
+        """A dict gets an entry that is as if it had been there before: an optimizer's state."""
+        if self.outer is not None:
+            self.outer.makes(held, key)
+
     def registers(self, holder: Any, name: str) -> None:
         """A Module gets a parameter or buffer whose value is not known yet."""
         if self.outer is not None:

@@ -14,6 +14,7 @@ from typing import Any
 from fx.config import modes, writing
 from fx.errors import InPlaceError
 from fx.handles import Data
+from fx.levels import Tracer
 from fx.prims.compare import stop_gradient
 from fx.state import Cell
 from fx.tape import CELL
@@ -82,10 +83,12 @@ def leaving(leave: Callable[[Any], None]) -> Callable[[Any], None]:
             if not writing.started and user_writes():
                 start()
             members = family.alive()
-            if members and modes.stage is not None:
+            outside = [x for x in members if not isinstance(x, Tracer)]
+            if outside and modes.stage is not None:
                 modes.stage.give_up(
-                    f"it assigns to the data of a parameter {self.spec!r} while there are views of "
-                    f"it, which keep the old values; write p.data.copy_(v)"
+                    f"it assigns to {self.name or 'the data of a parameter'} {self.spec!r} while "
+                    f"there are views of it outside, which keep the old values; write x.copy_(v), "
+                    f"or p.data.copy_(v)"
                 )
             left(family, self.read(), members)
         leave(self)
@@ -121,12 +124,13 @@ def follow_steps(called: bool = False) -> None:
         called: whether a compiled function is about to be called, which may write and may be given
             any of them: then those are read through the parameters too.
     """
-    if modes.stage is not None or not user_writes():
+    if not user_writes():
         return
-    families = [f for r in writing.watched.valuerefs() if (f := r()) is not None]  # at one instant
-    writing.watched.clear()
+    if modes.stage is not None:
+        _follow_staged()
+        return
+    families = _taken(lambda family: True)
     for family in families:
-        family.watched = False
         if family.cell is not None:
             continue
         members = family.alive()
@@ -134,6 +138,30 @@ def follow_steps(called: bool = False) -> None:
             start()
             if family.cell is None and family.alive():
                 begin(family)
+
+
+def _follow_staged() -> None:
+    """The same of views that the function which is staged took; others wait for its end."""
+
+    def staged(family: Family) -> bool:
+        return any(type(x) is not Tensor and not view_of(x).kept for x in family.alive())
+
+    for family in _taken(staged):
+        if family.cell is None:
+            if not writing.started:
+                start()
+                modes.stage.postpone()  # later calls find what this one took noted
+            begin(family)
+
+
+def _taken(test: Callable[[Family], bool]) -> list[Family]:
+    """The families of parameters of which views were taken since the last step, as far as asked."""
+    known = [f for r in writing.watched.valuerefs() if (f := r()) is not None]  # at one instant
+    families = [family for family in known if test(family)]
+    for family in families:
+        writing.watched.pop(id(family), None)
+        family.watched = False
+    return families
 
 
 def _is_lent(family: Family) -> bool:

@@ -334,12 +334,14 @@ def left(family: Any, value: Any, members: list[Any]) -> None:
     """
     if not members:
         return
-    apart = Family(None, getattr(value, "_a", None))
+    first = None if type(value) is Tensor else twin(value)
+    apart = Family(first, getattr(value, "_a", None))
     if family.cell is not None:
         apart.cell = Storage(twin(value))
     for y in members:
         seen = view_of(y)
         seen.family, seen.source = apart, None
+        seen.base = seen.base if first is None else first
         apart.add(y)
     family.members = []
 

@@ -206,6 +206,7 @@ class Module(Traversal, Conversions, Hooking, Saving):
         held = self._buffers[name]
         if isinstance(held, Cell) and isinstance(value, Tensor):
             held._forgets(value)
+            held._leave()  # what was cut of it is of another tensor now
             held.rebind(value)
         else:
             persistent = name not in self._non_persistent_buffers_set

@@ -193,4 +193,6 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Cell]) -> None:
         part = shape_prims.slice(vec, start=(start,), stop=(stop,), step=(1,))
         values.append((p, shape_prims.reshape(part, shape=p.shape).astype(p.dtype)))
         start = stop
+    for p in cells:
+        p._leave()  # what was read of a parameter's memory keeps it, as where `p.data = v`
     rebind_all(values)

@@ -13,6 +13,7 @@ from fx.nn.utils._orthogonal import MAPS, _Orthogonal
 from fx.nn.utils.spectral_norm import as_matrix, default_dim, iterate
 from fx.nn.utils.weight_norm import norm_except_dim, scaled
 from fx.random.stateful import randn
+from fx.state import rebind_all
 from fx.tensor import Tensor
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
@@ -86,8 +87,7 @@ class _SpectralNorm(Module):
             with no_grad():
                 turned = matrix.detach().T  # here the left vector comes first
                 v, u = iterate(turned, v, u, self.n_power_iterations, self.eps)
-                self._u.rebind(u)  # type: ignore[attr-defined]
-                self._v.rebind(v)  # type: ignore[attr-defined]
+                rebind_all([(self._u, u), (self._v, v)])  # type: ignore[list-item]
         return weight / (u.detach() @ (matrix @ v.detach()))
 
     def right_inverse(self, value: Tensor) -> Tensor:

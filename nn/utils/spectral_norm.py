@@ -11,6 +11,7 @@ from fx.nn.parameter import Parameter
 from fx.nn.utils import _computed
 from fx.nn.utils.weight_norm import _parameter
 from fx.random.stateful import randn
+from fx.state import rebind_all
 from fx.tensor import Tensor
 
 M = TypeVar("M", bound=Module)
@@ -64,8 +65,7 @@ class SpectralNorm:
                 with no_grad():
                     matrix = as_matrix(weight.detach(), self.dim)
                     found = iterate(matrix, u, v, self.n_power_iterations, self.eps)
-                    u.rebind(found[0])
-                    v.rebind(found[1])
+                    rebind_all([*zip((u, v), found, strict=True)])
             return None
         u, v = u.detach(), v.detach()
         return weight / (u @ (as_matrix(weight, self.dim) @ v))

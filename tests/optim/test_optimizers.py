@@ -323,7 +323,8 @@ def test_an_optimizer_of_ones_own():
             model(fx.ones((1, 2))).sum().backward()
             optimizer.step()
             scheduler.step()
-    np.testing.assert_allclose(model.weight.detach().numpy(), before - 0.15, rtol=1e-5)
+    # near nothing what is subtracted rounds
+    np.testing.assert_allclose(model.weight.detach().numpy(), before - 0.15, rtol=1e-5, atol=1e-7)
     other = Signs(fx.nn.Linear(2, 1).parameters())
     other.load_state_dict(optimizer.state_dict())
     assert other.state[other.param_groups[0]["params"][0]]["steps"] == 2 and len(seen) == 2

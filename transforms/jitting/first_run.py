@@ -171,6 +171,7 @@ class Stages:
             for predicate in program.predicates:
                 predicate.holds(self)
         if any(recording.program.random and x for x in (modes.lanes, modes.turn)):
+            recording.unmake()
             raise GiveUp("it draws random numbers inside vmap or a lane")
         return finish
 

@@ -220,3 +220,96 @@ def test_an_unrelated_argument_is_served_by_one_program():
     for i in range(5):
         assert f(v).tolist() == [2.5 + 0.25 * i] * 2
     assert f.cache_size() == 2
+
+
+# a view that the function takes, and what it does then; both are looked at after each call
+TAKEN = {
+    "weight": ("m.weight[0]", "m.weight.view(-1)", "m.weight.T", "m.weight.data[0]"),
+    "statistics": ("b.running_mean[:1]", "b.running_var.view(2, 1)"),
+    "buffer": (
+        "m.kept[1:]",
+        "m.kept.view(-1)",
+        "m.kept.data",
+        "m.kept.data[:1]",
+        "m.kept.detach()",
+    ),
+}
+DONE = {
+    "weight": (
+        "o.zero_grad(); (m(x) * x).sum().backward(); o.step()",
+        "m.load_state_dict({k: w * 0.5 for k, w in m.state_dict().items()})",
+        "m.weight.data = m.weight.data * 0.5",
+        "torch.nn.utils.vector_to_parameters(torch.arange(6.0), m.parameters())",
+    ),
+    "statistics": ("b(x)", "b(x); b.running_mean.mul_(2)", "b.reset_running_stats()"),
+    "buffer": (
+        "m.kept = m.kept * 0.5",
+        "m.kept = m.kept * 0.5; v.add_(10); m.kept.add_(1)",
+        "m.kept.mul_(3); m.kept = m.kept + 1; o.step()",
+    ),
+}
+
+
+_SAME = "m.load_state_dict({k: 0 * w + 0.75 for k, w in m.state_dict().items()})"  # in one line
+
+
+@pytest.mark.parametrize("cell", TAKEN)
+def test_a_view_taken_inside_is_told_of_all_that_changes_the_cell(cell):
+    for view, act in itertools.product(TAKEN[cell], DONE[cell]):
+        text = f"""
+m, b = torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2); {_SAME}
+m.register_buffer('kept', torch.ones(2))
+o = torch.optim.SGD([m.weight], lr=0.5, momentum=0.5)
+x = torch.tensor([[1.0, 2.0], [-3.0, 5.0], [0.5, 1.0]])
+(m(x) * x).sum().backward()
+@jit
+def f(x):
+    v = {view}
+    {act}
+    with torch.no_grad():
+        return v, (v * 1).contiguous()
+y, z = f(x)
+y, z = f(x)
+with torch.no_grad():
+    m.weight.mul_(2); b.running_mean.mul_(2); b.running_var.mul_(2); m.kept.mul_(2)
+y, z = f(x)
+"""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            twins.agree(text, first=len(view) % 2 == 0)
+
+
+def test_what_detach_gave_before_a_step_is_returned_as_it_was():
+    w = face.nn.Parameter(face.ones(2))
+    o = face.optim.SGD([w], lr=0.5)
+
+    @fx.jit
+    def f():
+        before = w.detach()
+        w.sum().backward()
+        o.step()
+        return before, w.detach()
+
+    with pytest.warns(RuntimeWarning, match=r"what detach\(\) gave of a parameter that it gives"):
+        found = [[x.tolist() for x in f()] for _ in range(3)]
+    assert found == [
+        [[1, 1], [0.5, 0.5]], [[0.5, 0.5], [-0.5, -0.5]], [[-0.5, -0.5], [-2, -2]],
+    ]  # fmt: skip
+
+
+def test_state_that_began_in_a_call_that_could_not_be_staged_is_not_there():
+    p = face.nn.Parameter(face.ones(2))
+    o = face.optim.Adam([p], lr=0.5)
+    p.grad = face.ones(2)
+
+    @fx.jit
+    def f():
+        before = len(o.state)
+        v = p.view(-1)
+        o.step()
+        return before, v.sum().item() if v.sum() > 100 else repr(v)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        assert [f()[0] for _ in range(3)] == [0, 1, 1]
+    assert o.state[p]["step"].item() == 3

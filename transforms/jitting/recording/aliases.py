@@ -124,6 +124,7 @@ def aliases_of(
                 recorded = leaves[place].differentiable or leaves[place].freed is not None
                 flows = recorded if own else place in live
                 flows |= len(path) == len(known[1])  # the object itself
+                _check_kept(recording, objects[place], leaves[place].value)
                 found[place] = Alias(known[0], path[len(known[1]) :], flows)
     return found
 
@@ -136,6 +137,26 @@ def _flows(value: Any, recording: Any) -> bool:
             return True
         value = node.inputs[0]
     return value is None
+
+
+def _check_kept(recording: Any, x: Any, value: Any) -> None:
+    """Give up if a step came after what ``detach()`` gave, which shows the values of before."""
+    record = getattr(x, "_view", None)
+    if record is None or not (record.kept and record.family.of_user):
+        return
+    known = recording.rebound.get(id(record.family.root()))
+    if known is None or id(known[0]) in recording.seen:
+        return
+    now = recording.value_of(recording.lower(known[1]))
+    while value is not None and value is not now:
+        node = value.node
+        viewed = node is not None and getattr(node.primitive, "is_view", False)
+        value = node.inputs[0] if viewed else None
+    if value is None:
+        recording.give_up(
+            "it returns what detach() gave of a parameter that it gives other values afterwards; "
+            "return v.clone()"
+        )
 
 
 def _bases(family: Any, root: Any, recording: Any, given: Any, results: Any) -> list[Any]:

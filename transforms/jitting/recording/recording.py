@@ -48,6 +48,7 @@ from fx.transforms.jitting.recording.elements import ElementRecording
 from fx.transforms.jitting.recording.gradients import PLAIN, GradientRecording, Lifted
 from fx.transforms.jitting.recording.numbers import NumberRecording
 from fx.transforms.jitting.recording.places import PlaceRecording
+from fx.versions import touch
 from fx.writing.layouts import steps_after, steps_of
 
 _VIEWS = (shape_prims.transpose, shape_prims.slice, shape_prims.reshape)
@@ -97,6 +98,7 @@ class Recording(
         self.time = 0  # how many there were in all
         self.ended: GiveUp | None = None  # why it must not go on, whatever the function does then
         self.ends: list[Callable[[], str]] = []
+        self.begun: list[tuple[Any, Any]] = []  # state that began here, by the dicts that have it
         self.inert: set[Value] = set()
         self.stopped: dict[Value, Value] = {}
         self.records = modes.record0
@@ -330,6 +332,25 @@ class Recording(
     def postpone(self) -> None:
         self.ended = self.ended or GiveUp("", lasting=False)
         raise self.ended
+
+    def makes(self, held: Any, key: Any) -> None:
+        self.begun.append((held, key))
+
+    def unmake(self) -> None:
+        """Let go of the state that was begun: the function runs as it is, and begins its own."""
+        for held, key in self.begun:
+            dict.pop(held, key, None)
+        if self.begun:
+            touch()
+        self.begun = []
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        if error[0] is not None:
+            self.unmake()
+        elif self.outer is not None:
+            for held, key in self.begun:
+                self.outer.makes(held, key)
 
     def registers(self, holder: Any, name: str) -> None:
         if self.reached is not None and self.reached.knows(holder):
