@@ -224,6 +224,22 @@ def inv(a: Any) -> Plan:
     return Plan("inv", char, prod(a.shape[:-2]), price, words, _bytes(a, 2 * n * n + n))
 
 
+def cofactors(a: Any) -> Plan | None:
+    """a (*B, n, n) -> as a; None where no lanes do it."""
+    return _transposed(a, True)
+
+
+def inverse_transposed(a: Any) -> Plan | None:
+    """a (*B, n, n) -> as a; None where no lanes do it."""
+    return _transposed(a, False)
+
+
+def _transposed(a: Any, cofactors: bool) -> Plan | None:
+    n = a.shape[-1]
+    words = (read(0), write(0), n, cofactors)
+    return _eliminated(a, "inverse_transposed", words, 0, n * n + n**3 / 12, 64)
+
+
 def slogdet(a: Any) -> Plan:
     """a (*B, n, n) -> signs (*B), real logarithms (*B)."""
     return _determined("slogdet", a, read(0), write(0), write(1))
