@@ -97,7 +97,7 @@ def _in_one_go(name: str) -> Callable[..., np.ndarray | None]:
         if first.dtype.char not in "fd" or first.dtype != arrays[-1].dtype or not first.size:
             return None
         run = runner(len(arrays), first.shape, first.dtype)
-        return None if run is None else run([contiguous(a) for a in arrays])  # type: ignore[no-any-return]
+        return None if run is None else run([contiguous(a) for a in arrays])
 
     return kernel
 

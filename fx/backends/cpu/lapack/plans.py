@@ -108,7 +108,7 @@ def _up(n: int) -> int:
 def _eliminated(a: Any, name: str, words: Any, sides: int, price: float, *more: int) -> Plan | None:
     """A kernel of ``irregular/lanes/elimination.py``, of matrices with so many right sides."""
     size = _up(a.shape[-1])
-    vectors = 2 * size * (size + _up(sides) + 1) + size + 2
+    vectors = 2 * size * (size + _up(sides) + 1) + 2 * size + 2
     return _in_lanes(a, name, words, vectors, price, "elimination", *more)
 
 
@@ -156,7 +156,7 @@ def lu(a: Any) -> Plan:
     """a (*B, m, n) -> factors, pivots, order, info."""
     (m, n), char = a.shape[-2:], a.dtype.char
     size = _up(n)
-    vectors = 2 * (size + 1) * (size + 1) + size + 2
+    vectors = 2 * (size + 1) * (size + 1) + 2 * size + 2
     found = None
     if m == n:
         words = (read(0), *map(write, range(4)), n)

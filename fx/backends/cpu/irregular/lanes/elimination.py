@@ -120,10 +120,11 @@ def _eliminated(s, u, u_row, order, n, m, low, info, first, most):
     """s (n, m), in rows of ``stride(m)``, -> u (n, m), in rows of ``u_row``.
 
     In u are U, the columns beside it, and if ``low`` L, whose diagonal of ones is left out. Vector
-    i of ``order`` tells which row of s became row i. Behind it are the parity of the exchanges, and
-    a vector for whoever needs one. ``info`` tells of pivots that are 0.
+    i of ``order`` tells which row of s became row i. Behind it are the parity of the exchanges, a
+    vector for whoever needs one, and n with the rows that rows were exchanged for. ``info`` tells of pivots that are 0.
     """
     parity, spot, row = spread(s, 0.0), _at(order, n + 1), stride(m)
+    places = _at(spot, 1)
     for i in range(n):
         write(_at(order, i), spread(s, i))
     for j in range(n):
@@ -136,8 +137,8 @@ def _eliminated(s, u, u_row, order, n, m, low, info, first, most):
         place, best = _chosen(s, n, row, j)
         parity = parity + pick(place == spread(s, j), spread(s, 0.0), spread(s, 1.0))
         _failed(info, first, most, best, j, spot)
-        write(spot, place)
-        _fetched(s, spot, own, order, row, j, 0 if low else block, m)
+        write(_at(places, j), place)
+        _fetched(s, _at(places, j), own, order, row, j, 0 if low else block, m)
         for k in range(block, j):  # and from the rest of its row
             factor, other = read(_at(own, k)), _at(u, k * u_row)
             for i in range(j + 1, m):

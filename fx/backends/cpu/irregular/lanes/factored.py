@@ -21,6 +21,7 @@ def lu(
     w, row = lanes(s), stride(n)
     u = _at(s, n * row)
     found = _at(u, n * n)
+    places = _at(found, n + 2)
     for t in range(begin, end):
         first = t * w
         most = min(w, count - first)
@@ -32,23 +33,7 @@ def lu(
             rows, swaps = offset(order, (first + lane) * n), offset(pivots, (first + lane) * n)
             for i in range(n):
                 rows[i] = int64(found[i * w + lane])
-            _exchanges(rows, swaps, s, n)
-
-
-@inline
-def _exchanges(rows, swaps, s, n):
-    """The exchanges, one after the other, that bring ``rows`` about; n of s are overwritten twice.
-
-    Behind some, ``there[i]`` is the row in place i, and ``place`` tells where a row is.
-    """
-    there, place = s, offset(s, n)
-    for i in range(n):
-        there[i] = place[i] = i
-    for i in range(n):
-        found = int64(place[rows[i]])
-        other = int64(there[i])
-        swaps[i] = found
-        there[found], place[other] = other, found
+                swaps[i] = int64(places[i * w + lane])
 
 
 @inline
