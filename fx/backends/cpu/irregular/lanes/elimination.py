@@ -121,7 +121,8 @@ def _eliminated(s, u, u_row, order, n, m, low, info, first, most):
 
     In u are U, the columns beside it, and if ``low`` L, whose diagonal of ones is left out. Vector
     i of ``order`` tells which row of s became row i. Behind it are the parity of the exchanges, a
-    vector for whoever needs one, and n with the rows that rows were exchanged for. ``info`` tells of pivots that are 0.
+    vector for whoever needs one, and n with the rows that rows were exchanged for. ``info`` tells
+    of pivots that are 0.
     """
     parity, spot, row = spread(s, 0.0), _at(order, n + 1), stride(m)
     places = _at(spot, 1)
