@@ -337,7 +337,7 @@ reciprocal = unary(
 )  # fmt: skip
 exp = unary("exp", no_minus_zero=True, weight=10, from_out=lambda y: y)
 exp2 = unary("exp2", no_minus_zero=True, weight=9, from_out=lambda y: y * _LN2)
-expm1 = unary("expm1", weight=14, from_out=lambda y: y + 1.0)
+expm1 = unary("expm1", weight=14, from_in=lambda x: exp(x))  # y + 1 loses the small ones
 log = unary("log", weight=12, domain=(0.2, 3.0), from_in=lambda x: 1.0 / x)
 log2 = unary("log2", weight=12, domain=(0.2, 3.0), from_in=lambda x: (1.0 / _LN2) / x)
 log10 = unary("log10", weight=12, domain=(0.2, 3.0), from_in=lambda x: (1.0 / _LN10) / x)

@@ -7,6 +7,7 @@ import pytest
 
 import fx
 from fx.backends.cpu.llvm.machines import lane_bytes
+from fx.prims.linalg import det
 from fx.prims.linalg.lu import lu, lu_solve
 from fx.prims.linalg.triangular import triangular_solve
 from tests.linalg.peers import close, numbers, positive
@@ -229,3 +230,13 @@ def test_the_gradient_of_cholesky_in_lanes_is_that_of_each_matrix(dtype, n):
     found = slopes(*map(fx.asarray, (a, ct))).numpy()
     close(found, one_by_one(slopes, a, ct), dtype, 20)
     close(found, fx.jit(slopes)(*map(fx.asarray, (a, ct))).numpy(), dtype, 20)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_cofactors_in_lanes_have_the_bits_of_several_steps(dtype):
+    for n in (1, 4, 9):
+        a = np.random.default_rng(n).normal(size=(19, n, n)).astype(dtype)
+        a[3], a[7, 0], a[8, :, -1] = 0, 0, a[8, :, 0]  # singular ones, and a row of zeros
+        x = fx.asarray(a)
+        for fused in (det.cofactors, det.inverse_transposed):
+            assert np.array_equal(fused(x).numpy(), fused.reference(x).numpy(), equal_nan=True)

@@ -44,7 +44,7 @@ KERNELS = {
     "counting": "bincount counts_between",
     "classes": "nll nll_grad multilabel_margin multilabel_margin_grad",
     "index": "bags wrap_index take take_along_axis scatter scatter_along_axis one_hot",
-    "lapack.eager": "cholesky_pulled verified",
+    "lapack.eager": "cholesky_pulled cofactors inverse_transposed verified",
     "matmul": "matmul mv linear",
     "philox": "random_bits derive with_lane next_key",
     "pool": "max_pool max_pool_values window_mean window_sum window_sum_transpose",

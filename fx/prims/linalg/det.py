@@ -12,6 +12,7 @@ from fx.dtypes import real_of
 from fx.primitive import define
 from fx.prims.complex import part
 from fx.prims.creation import constant_like
+from fx.prims.fused import fuse
 from fx.prims.linalg.solve import inv
 from fx.prims.linalg.stacks import (
     identity_like,
@@ -58,16 +59,20 @@ def _cofactors(a):
     return _lifted(det(beside)) * swap_last(inv(beside)[0])
 
 
+cofactors = fuse("cofactors", reference=_cofactors)
+inverse_transposed = fuse("inverse_transposed", reference=lambda a: swap_last(inv(a)[0]))
+
+
 def _jvp(primals, tangents):
     (a,), (t,) = primals, tangents
-    return det(a), _traced(_cofactors(a), t)
+    return det(a), _traced(cofactors(a), t)
 
 
 # a (*B, n, n) -> (*B)
 det = define(
     "det", weight=60, spec=_spec, torch_name="LinalgDet",
     jvp=_jvp,
-    vjp=lambda needs, a: lambda ct: (_lifted(ct) * _cofactors(a),),
+    vjp=lambda needs, a: lambda ct: (_lifted(ct) * cofactors(a),),
     sharding=factors.einsum("...__->..."),
     batch=stacked(lambda: det),
     sample=lambda d: Sample([well_conditioned(d, stack_shape(d), d.integer(1, 4))]),
@@ -89,7 +94,7 @@ def _turned(x, dtype):
 def _log_jvp(primals, tangents):
     (a,), (t,) = primals, tangents
     sign, log = slogdet(a)
-    change = _traced(swap_last(inv(a)[0]), t)
+    change = _traced(inverse_transposed(a), t)
     if a.dtype.kind != "c":
         return (sign, log), (sign * 0.0, change)
     turn = sign * _turned(part(change, turn=1), a.dtype)
@@ -103,7 +108,7 @@ def _log_vjp(needs, a):
         if a.dtype.kind == "c":
             sign, _ = slogdet(a)
             back = back + _turned(part(of_sign * sign, turn=1), a.dtype)
-        return (_lifted(back) * swap_last(inv(a)[0]),)
+        return (_lifted(back) * inverse_transposed(a),)
 
     return pullback
 

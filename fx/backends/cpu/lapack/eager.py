@@ -82,19 +82,29 @@ def _running(plan: Plan, outs: Any) -> Runner:
     return runner
 
 
-def cholesky_pulled(factor: np.ndarray, ct: np.ndarray) -> np.ndarray | None:
-    """The pullback of a Cholesky factor in one go; None where it is several steps."""
-    if factor.dtype.char not in "fd" or ct.dtype != factor.dtype or not factor.size:
-        return None
-    run = _pulled(factor.shape, factor.dtype)
-    return None if run is None else run([contiguous(factor), contiguous(ct)])
+def _in_one_go(name: str) -> Callable[..., np.ndarray | None]:
+    """The kernel of a fused function of matrices of one shape; None where it is several steps."""
+    plan = getattr(plans, name)
+
+    @lru_cache(1024)
+    def runner(count: int, shape: tuple[int, ...], dtype: np.dtype) -> Runner | None:
+        spec = TensorSpec(shape, dtype)
+        found = plan(*[spec] * count)
+        return None if found is None else _running(found, spec)
+
+    def kernel(*arrays: np.ndarray) -> np.ndarray | None:
+        first = arrays[0]
+        if first.dtype.char not in "fd" or first.dtype != arrays[-1].dtype or not first.size:
+            return None
+        run = runner(len(arrays), first.shape, first.dtype)
+        return None if run is None else run([contiguous(a) for a in arrays])
+
+    return kernel
 
 
-@lru_cache(1024)
-def _pulled(shape: tuple[int, ...], dtype: np.dtype) -> Runner | None:
-    spec = TensorSpec(shape, dtype)
-    plan = plans.cholesky_pulled(spec, spec)
-    return None if plan is None else _running(plan, spec)
+cholesky_pulled = _in_one_go("cholesky_pulled")
+cofactors = _in_one_go("cofactors")
+inverse_transposed = _in_one_go("inverse_transposed")
 
 
 def _is(word: Any, kind: str) -> bool:

@@ -108,7 +108,7 @@ def _up(n: int) -> int:
 def _eliminated(a: Any, name: str, words: Any, sides: int, price: float, *more: int) -> Plan | None:
     """A kernel of ``irregular/lanes/elimination.py``, of matrices with so many right sides."""
     size = _up(a.shape[-1])
-    vectors = 2 * size * (size + _up(sides) + 1) + size + 2
+    vectors = 2 * size * (size + _up(sides) + 1) + 2 * size + 2
     return _in_lanes(a, name, words, vectors, price, "elimination", *more)
 
 
@@ -156,7 +156,7 @@ def lu(a: Any) -> Plan:
     """a (*B, m, n) -> factors, pivots, order, info."""
     (m, n), char = a.shape[-2:], a.dtype.char
     size = _up(n)
-    vectors = 2 * (size + 1) * (size + 1) + size + 2
+    vectors = 2 * (size + 1) * (size + 1) + 2 * size + 2
     found = None
     if m == n:
         words = (read(0), *map(write, range(4)), n)
@@ -222,6 +222,22 @@ def inv(a: Any) -> Plan:
     words = (*words, *_work("gesv", char))
     price = 500 + 1.7 * n**3 * _flops(char)
     return Plan("inv", char, prod(a.shape[:-2]), price, words, _bytes(a, 2 * n * n + n))
+
+
+def cofactors(a: Any) -> Plan | None:
+    """a (*B, n, n) -> as a; None where no lanes do it."""
+    return _transposed(a, True)
+
+
+def inverse_transposed(a: Any) -> Plan | None:
+    """a (*B, n, n) -> as a; None where no lanes do it."""
+    return _transposed(a, False)
+
+
+def _transposed(a: Any, cofactors: bool) -> Plan | None:
+    n = a.shape[-1]
+    words = (read(0), write(0), n, cofactors)
+    return _eliminated(a, "inverse_transposed", words, 0, n * n + n**3 / 12, 64)
 
 
 def slogdet(a: Any) -> Plan:

@@ -1,8 +1,8 @@
 """Gauss's elimination of many small real matrices, side by side in the lanes of vectors.
 
-No row is exchanged: each lane keeps which of its rows was the pivot of which step, and rows are
-fetched from where they are when their turn comes, in the order of L and U. Four steps are done at
-once, so that an element is loaded and stored a quarter as often. What a matrix's result is does not
+The pivot's row of each lane is fetched from where it is, and the first of the rows that are left is
+put there, so that those of all lanes lie behind one another. Four steps are done at once, so that
+an element is loaded and stored a quarter as often. What a matrix's result is does not
 depend on its neighbours.
 """
 
@@ -32,74 +32,51 @@ def _at(s, i):
 
 
 @inline
-def _chosen(s, turns, n, row, j, parity):
-    """The row of each lane that has the largest element of column j, of those not yet taken.
+def _chosen(s, n, row, j):
+    """The row of each lane, from row j on, that has the largest element of column j.
 
-    A row's place in ``turns`` gets j; ``parity`` counts the rows before it that were left out.
-    Returns numbers of rows, and the sizes of the elements. A NaN is the largest where it is the
+    Returns places of rows, and the sizes of the elements. A NaN is the largest where it is the
     first one, as for LAPACK.
     """
-    free, none, one, taken = spread(s, n), spread(s, 0.0), spread(s, 1.0), spread(s, -1.0)
-    best, place, left_out, passed = taken, none, none, none
-    for i in range(n):
-        waits = read(_at(turns, i)) == free
-        x = pick(waits, size_of(read(_at(s, i * row + j))), taken)
-        beyond = (x > best) | ((x != x) & (best == taken))
+    best, place = size_of(read(_at(s, j * row + j))), spread(s, j)
+    for i in range(j + 1, n):
+        x = size_of(read(_at(s, i * row + j)))
+        beyond = x > best
         best, place = pick(beyond, x, best), pick(beyond, spread(s, i), place)
-        left_out = pick(beyond, passed, left_out)
-        passed = passed + pick(waits, one, none)
-    for i in range(n):
-        turn = _at(turns, i)
-        write(turn, pick(place == spread(s, i), spread(s, j), read(turn)))
-    write(parity, read(parity) + left_out)
     return place, best
 
 
 @inline
-def _fetched(s, place, target, n, row, begin, end, spot):
-    """The columns from ``begin`` on of each lane's row ``place``, of n rows."""
+def _fetched(s, places, target, order, row, j, begin, end):
+    """The columns from ``begin`` on of each lane's row in a place; row j's are put there instead.
+
+    Numbers go one by one: what writes some lanes of a vector only is slower.
+    """
     w = lanes(s)
-    if n > w:
-        write(spot, place)
-        for lane in range(w):
-            own = offset(s, int64(spot[lane]) * row * w + lane)
-            for k in range(begin, end):
-                target[k * w + lane] = own[k * w]
-        return
-    fours = end - (end - begin) % 4
-    for k in range(begin, fours, 4):
-        x = _at(s, k)
-        x0, x1, x2, x3 = read(x), read(_at(x, 1)), read(_at(x, 2)), read(_at(x, 3))
-        for i in range(1, n):
-            x, here = _at(s, i * row + k), place == spread(s, i)
-            x0, x1 = pick(here, read(x), x0), pick(here, read(_at(x, 1)), x1)
-            x2, x3 = pick(here, read(_at(x, 2)), x2), pick(here, read(_at(x, 3)), x3)
-        x = _at(target, k)
-        write(x, x0)
-        write(_at(x, 1), x1)
-        write(_at(x, 2), x2)
-        write(_at(x, 3), x3)
-    for k in range(fours, end):
-        x0 = read(_at(s, k))
-        for i in range(1, n):
-            x0 = pick(place == spread(s, i), read(_at(s, i * row + k)), x0)
-        write(_at(target, k), x0)
+    for lane in range(w):
+        place = int64(places[lane])
+        own, other = offset(s, place * row * w + lane), offset(s, j * row * w + lane)
+        for k in range(begin, end):
+            target[k * w + lane] = own[k * w]
+            own[k * w] = other[k * w]
+        one, two = offset(order, place * w + lane), offset(order, j * w + lane)
+        found = one[0]
+        one[0] = two[0]
+        two[0] = found
 
 
 @inline
-def _factors(s, turns, pivot, n, row, j, best):
-    """In column j the multiples of the pivot's row that the rows not yet taken are to lose."""
-    free, none, scale = spread(s, n), spread(s, 0.0), spread(s, 1.0) / pivot
+def _factors(s, pivot, n, row, j, best):
+    """In column j the multiples of the pivot's row that the rows behind row j are to lose."""
+    none, scale = spread(s, 0.0), spread(s, 1.0) / pivot
     tiny = best < spread(s, 1e-37 if width_of(s) == 32 else 1e-307)  # whose reciprocal may be inf
     if any_of(tiny):
-        for i in range(n):
+        for i in range(j + 1, n):
             x = read(_at(s, i * row + j))
-            x = pick(best == none, x, pick(tiny, x / pivot, x * scale))
-            write(_at(s, i * row + j), pick(read(_at(turns, i)) == free, x, none))
+            write(_at(s, i * row + j), pick(best == none, x, pick(tiny, x / pivot, x * scale)))
     else:
-        for i in range(n):
-            x = read(_at(s, i * row + j)) * scale
-            write(_at(s, i * row + j), pick(read(_at(turns, i)) == free, x, none))
+        for i in range(j + 1, n):
+            write(_at(s, i * row + j), read(_at(s, i * row + j)) * scale)
 
 
 @inline
@@ -114,10 +91,10 @@ def _failed(info, first, most, best, j, spot):
 
 @inline
 def _behind_four(s, row, u, u_row, n, m, j):
-    """Rows of s behind the steps from j to j + 3, from the next column on."""
+    """Rows and columns of s behind the steps from j to j + 3."""
     u0 = _at(u, j * u_row)
     u1, u2, u3 = _at(u0, u_row), _at(u0, 2 * u_row), _at(u0, 3 * u_row)
-    for i in range(0, n - n % 2, 2):
+    for i in range(j + 4, n - n % 2, 2):
         one, two = _at(s, i * row), _at(s, i * row + row)
         f, g = _at(one, j), _at(two, j)
         f0, f1, f2, f3 = read(f), read(_at(f, 1)), read(_at(f, 2)), read(_at(f, 3))
@@ -139,35 +116,39 @@ def _behind_four(s, row, u, u_row, n, m, j):
 
 
 @inline
-def _eliminated(s, u, u_row, turns, n, m, low, info, first, most):
+def _eliminated(s, u, u_row, order, n, m, low, info, first, most):
     """s (n, m), in rows of ``stride(m)``, -> u (n, m), in rows of ``u_row``.
 
-    In u are U, the columns beside it, and if ``low`` L, whose diagonal of ones is left out. Rows
-    are in the order of ``turns``: row i of s is the one of this number. Behind it are the parity of
-    this order, and a vector for whoever needs one. ``info`` tells of pivots that are 0.
+    In u are U, the columns beside it, and if ``low`` L, whose diagonal of ones is left out. Vector
+    i of ``order`` tells which row of s became row i. Behind it are the parity of the exchanges, a
+    vector for whoever needs one, and n with the rows that rows were exchanged for. ``info`` tells
+    of pivots that are 0.
     """
-    parity, spot, row = _at(turns, n), _at(turns, n + 1), stride(m)
-    write(parity, spread(s, 0.0))
+    parity, spot, row = spread(s, 0.0), _at(order, n + 1), stride(m)
+    places = _at(spot, 1)
     for i in range(n):
-        write(_at(turns, i), spread(s, n))
+        write(_at(order, i), spread(s, i))
     for j in range(n):
         block, own = j - j % 4, _at(u, j * u_row)
         for k in range(block, j):  # what the steps before take from this column
             x = read(_at(u, k * u_row + j))
-            for i in range(n):
+            for i in range(j, n):
                 place = _at(s, i * row + j)
                 write(place, read(place) - read(_at(s, i * row + k)) * x)
-        place, best = _chosen(s, turns, n, row, j, parity)
+        place, best = _chosen(s, n, row, j)
+        parity = parity + pick(place == spread(s, j), spread(s, 0.0), spread(s, 1.0))
         _failed(info, first, most, best, j, spot)
-        _fetched(s, place, own, n, row, 0 if low else block, m, spot)
+        write(_at(places, j), place)
+        _fetched(s, _at(places, j), own, order, row, j, 0 if low else block, m)
         for k in range(block, j):  # and from the rest of its row
             factor, other = read(_at(own, k)), _at(u, k * u_row)
             for i in range(j + 1, m):
                 x = _at(own, i)
                 write(x, read(x) - factor * read(_at(other, i)))
-        _factors(s, turns, read(_at(own, j)), n, row, j, best)
+        _factors(s, read(_at(own, j)), n, row, j, best)
         if j % 4 == 3 and j + 1 < n:
             _behind_four(s, row, u, u_row, n, m, block)
+    write(_at(order, n), parity)
 
 
 @inline
@@ -193,15 +174,15 @@ def _divided_by_high(u, u_row, x, x_row, size, sides):
 
 
 @inline
-def _put_in_order(b, x, x_row, turns, n, k, first, count):
-    """Right sides (n, k) in lanes, in rows of ``x_row``, each where its turn is."""
+def _put_in_order(b, x, x_row, order, n, k, first, count):
+    """Right sides (n, k) in lanes, in rows of ``x_row``, in the order of each lane."""
     w = lanes(x)
     for lane in range(w):
         own = offset(b, min(first + lane, count - 1) * n * k)
         for i in range(n):
-            target = offset(x, int64(turns[i * w + lane]) * x_row * w + lane)
+            source, target = int64(order[i * w + lane]) * k, offset(x, i * x_row * w + lane)
             for j in range(k):
-                target[j * w] = own[i * k + j]
+                target[j * w] = own[source + j]
 
 
 _BESIDE = 8  # right sides
@@ -221,7 +202,7 @@ def solve(
     w, size, sides, beside = lanes(s), up(n), up(k), k if k <= _BESIDE else 0
     row, u_row, x_row = stride(n + beside), stride(size + up(beside)), stride(sides)
     u = _at(s, size * max(u_row, x_row))  # behind a, which makes room for the solutions
-    turns = _at(u, size * u_row)
+    order = _at(u, size * u_row)
     for t in range(begin, end):
         first = t * w
         most = min(w, count - first)
@@ -232,18 +213,32 @@ def solve(
             for j in range(beside):
                 write(_at(s, i * row + n + j), read(_at(u, i * k + j)))
         started(info, first, most)
-        _eliminated(s, u, u_row, turns, n, n + beside, beside == 0, info, first, most)
+        _eliminated(s, u, u_row, order, n, n + beside, beside == 0, info, first, most)
         for i in range(size):
             for j in range(sides):
                 x = read(_at(u, i * u_row + n + j)) if i < n and j < beside else spread(s, 0.0)
                 write(_at(s, i * x_row + j), x)
         _bordered(u, u_row, n, size)
         if not beside:
-            _put_in_order(b, s, x_row, turns, n, k, first, count)
+            _put_in_order(b, s, x_row, order, n, k, first, count)
             _divided_by_low(u, u_row, s, x_row, size, sides)
         _divided_by_high(u, u_row, s, x_row, size, sides)
         unpacked(s, out, first, count, n, k, x_row)
         spoiled(out, info, first, most, n * k)
+
+
+@inline
+def _inverse(s, u, row, order, n, size):
+    """In s the inverse of a matrix whose factors are u, in rows of ``row``."""
+    for i in range(size):
+        for j in range(size):
+            x = spread(s, 0.0)
+            if i < n and j < n:
+                x = pick(read(_at(order, i)) == spread(s, j), spread(s, 1.0), x)
+            write(_at(s, i * row + j), x)
+    _bordered(u, row, n, size)
+    _divided_by_low(u, row, s, row, size, size)
+    _divided_by_high(u, row, s, row, size, size)
 
 
 # fmt: off
@@ -257,22 +252,14 @@ def inv(
     w, size = lanes(s), up(n)
     row = stride(size)
     u = _at(s, size * row)
-    turns = _at(u, size * row)
+    order = _at(u, size * row)
     for t in range(begin, end):
         first = t * w
         most = min(w, count - first)
         packed(a, s, first, count, n, n, n, stride(n))
         started(info, first, most)
-        _eliminated(s, u, row, turns, n, n, True, info, first, most)
-        for i in range(size):
-            for j in range(size):
-                x = spread(s, 0.0)
-                if i < n and j < n:
-                    x = pick(read(_at(turns, j)) == spread(s, i), spread(s, 1.0), x)
-                write(_at(s, i * row + j), x)
-        _bordered(u, row, n, size)
-        _divided_by_low(u, row, s, row, size, size)
-        _divided_by_high(u, row, s, row, size, size)
+        _eliminated(s, u, row, order, n, n, True, info, first, most)
+        _inverse(s, u, row, order, n, size)
         unpacked(s, out, first, count, n, n, row)
         spoiled(out, info, first, most, n * n)
 
@@ -280,6 +267,75 @@ def inv(
 @inline
 def _sign_of(parity):
     return 1 - 2 * (int64(parity) % 2)
+
+
+@inline
+def _determinant(u, row, order, n):
+    """Of factors u, in rows of ``row``."""
+    product, spot, parity = spread(u, 1.0), _at(order, n + 1), _at(order, n)
+    for i in range(n):
+        product = product * read(_at(u, i * row + i))
+    write(spot, product)
+    for lane in range(lanes(u)):
+        spot[lane] = spot[lane] * like(u, _sign_of(parity[lane]))
+    return read(spot)
+
+
+@inline
+def _moved(a, s, told, first, count, n):
+    """Matrices that failed, in lanes: beside themselves, by half of the largest one's digits."""
+    w, row = lanes(s), stride(n)
+    for lane in range(w):
+        if told[lane] != 0:
+            own, largest = offset(a, min(first + lane, count - 1) * n * n), like(s, 0.0)
+            for i in range(n * n):
+                x = abs(own[i])
+                largest = largest if x <= largest else x
+            largest = largest if largest != 0 else like(s, 1.0)
+            gap = largest * like(s, 2.0**-11.5 if width_of(s) == 32 else 2.0**-26)
+            for i in range(n):
+                s[(i * row + i) * w + lane] += gap
+
+
+# fmt: off
+def inverse_transposed(
+    begin, end, a: ARRAY, out: ARRAY, n: INT, cofactors: INT, count: INT, work: ARRAY,
+    info: INT32S, room: INT, chunk: INT,
+):
+    # fmt: on
+    """Inverses, transposed; or cofactors, which are these times the determinant.
+
+    Those of singular matrices are NaN; their cofactors are of matrices beside them.
+    """
+    s = own_part(work, begin, room, chunk)
+    told = own_part(info, begin, room, chunk)
+    w, size = lanes(s), up(n)
+    row = stride(size)
+    u = _at(s, size * row)
+    order = _at(u, size * row)
+    for t in range(begin, end):
+        first = t * w
+        for again in range(2):
+            packed(a, s, first, count, n, n, n, stride(n))
+            if again:
+                _moved(a, s, told, first, count, n)
+            started(told, 0, w)
+            _eliminated(s, u, row, order, n, n, True, told, 0, w)
+            failures = 0
+            for lane in range(w):
+                failures += told[lane] != 0
+            if not (cofactors and failures):
+                break
+        scale = _determinant(u, row, order, n) if cofactors else spread(s, 1.0)
+        _inverse(s, u, row, order, n, size)
+        for i in range(n):
+            for j in range(i + 1):
+                place, other = _at(s, i * row + j), _at(s, j * row + i)
+                x, y = read(place), read(other)
+                write(place, y * scale)
+                write(other, x * scale)
+        unpacked(s, out, first, count, n, n, row)
+        spoiled(offset(out, first * n * n), told, 0, min(w, count - first), n * n)
 
 
 # fmt: off
@@ -293,19 +349,15 @@ def det(
     told = own_part(info, begin, room, chunk)
     w = lanes(s)
     row = stride(n)
-    u, turns = _at(s, n * row), _at(s, 2 * n * row)
-    parity = _at(turns, n)
+    u, order = _at(s, n * row), _at(s, 2 * n * row)
     for t in range(begin, end):
         first = t * w
         packed(a, s, first, count, n, n, n, row)
         started(told, 0, w)
-        _eliminated(s, u, row, turns, n, n, False, told, 0, w)
-        product = spread(s, 1.0)
-        for i in range(n):
-            product = product * read(_at(u, i * row + i))
-        write(s, product)
+        _eliminated(s, u, row, order, n, n, False, told, 0, w)
+        write(s, _determinant(u, row, order, n))
         for lane in range(min(w, count - first)):
-            out[first + lane] = s[lane] * like(s, _sign_of(parity[lane]))
+            out[first + lane] = s[lane]
 
 
 _FAR = 1e100  # factors beyond are not multiplied
@@ -322,13 +374,13 @@ def slogdet(
     told = own_part(info, begin, room, chunk)
     w = lanes(s)
     row = stride(n)
-    u, turns = _at(s, n * row), _at(s, 2 * n * row)
-    parity = _at(turns, n)
+    u, order = _at(s, n * row), _at(s, 2 * n * row)
+    parity = _at(order, n)
     for t in range(begin, end):
         first = t * w
         packed(a, s, first, count, n, n, n, row)
         started(told, 0, w)
-        _eliminated(s, u, row, turns, n, n, False, told, 0, w)
+        _eliminated(s, u, row, order, n, n, False, told, 0, w)
         for lane in range(min(w, count - first)):
             sign, total, product = float64(_sign_of(parity[lane])), 0.0, 1.0
             for i in range(n):

@@ -16,42 +16,24 @@ def lu(
     count: INT, work: ARRAY, room: INT, chunk: INT,
 ):
     # fmt: on
-    """As ``lapack.lu`` of square matrices; a task is a vector's worth of the ``count`` ones.
-
-    Of equal pivots it takes the first in the order of a's rows, LAPACK the first in its own.
-    """
+    """As ``lapack.lu`` of square matrices; a task is a vector's worth of the ``count`` ones."""
     s = own_part(work, begin, room, chunk)
     w, row = lanes(s), stride(n)
     u = _at(s, n * row)
-    turns = _at(u, n * n)
+    found = _at(u, n * n)
+    places = _at(found, n + 2)
     for t in range(begin, end):
         first = t * w
         most = min(w, count - first)
         packed(a, s, first, count, n, n, n, row)
         started(info, first, most)
-        _eliminated(s, u, n, turns, n, n, True, info, first, most)
+        _eliminated(s, u, n, found, n, n, True, info, first, most)
         unpacked(u, out, first, count, n, n, n)
         for lane in range(most):
             rows, swaps = offset(order, (first + lane) * n), offset(pivots, (first + lane) * n)
             for i in range(n):
-                rows[int64(turns[i * w + lane])] = i
-            _exchanges(rows, swaps, s, n)
-
-
-@inline
-def _exchanges(rows, swaps, s, n):
-    """The exchanges, one after the other, that bring ``rows`` about; n of s are overwritten twice.
-
-    Behind some, ``there[i]`` is the row in place i, and ``place`` tells where a row is.
-    """
-    there, place = s, offset(s, n)
-    for i in range(n):
-        there[i] = place[i] = i
-    for i in range(n):
-        found = int64(place[rows[i]])
-        other = int64(there[i])
-        swaps[i] = found
-        there[found], place[other] = other, found
+                rows[i] = int64(found[i * w + lane])
+                swaps[i] = int64(places[i * w + lane])
 
 
 @inline

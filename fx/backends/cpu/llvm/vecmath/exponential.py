@@ -7,6 +7,7 @@ two parts (Cody and Waite), and e ** r is a minimax polynomial of its own for ea
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from llvmlite import ir
 
@@ -93,10 +94,11 @@ def exp_of_pair(x: Num, low: Num) -> Num:
     return scaled_by(1.0 + (r + (r * r) * _q(r)), k)
 
 
-def exp_half(x: Num) -> Num:
-    """e ** x / 2 for x >= 0, which overflows later than e ** x."""
-    r, rest, k, _ = reduced(x.smaller(90.0 if x.width == 32 else 711.0))
-    return scaled_by(1.0 + (r + rest), k - 1.0)
+def exp_parts(x: Num, more: Any = 0.0) -> tuple[Num, Num, Num, Int]:
+    """y, what rounding took from it, and k, twice, for e ** (x + more) = y * 2 ** k, unlimited."""
+    p, lost, k, exponent = _grown_by(x, more)
+    y = 1.0 + p
+    return y, ((1.0 - y) + p) + lost, k, exponent
 
 
 def exp2(x: Num) -> Num:
@@ -116,16 +118,27 @@ def exp2(x: Num) -> Num:
     return scaled_by(1.0 + (r + rest), k)
 
 
+def _grown_by(x: Num, more: Any = 0.0) -> tuple[Num, Num, Num, Int]:
+    """e ** r - 1, what rounding took from it, and k, for x + more = r + k * log 2 as above."""
+    k, exponent = whole_part(x, LOG2E)
+    high, low = _LN2[x.width]
+    first = k.mad(-high, x)  # exact
+    r = k.mad(-low, first)
+    rest = (r * r) * _q(r)
+    p = r + rest
+    lost = k.mad(-low, first - r) + more  # from r
+    return p, ((r - p) + rest) + lost.mad(p, lost), k, exponent
+
+
 def grown(x: Num) -> tuple[Num, Num]:
     """expm1(x) for x with e ** x far from overflow, and what rounding took from it."""
-    r, rest, _, k = reduced(x)
+    p, lost, _, k = _grown_by(x)
     s = power_of_two(k)
-    p = r + rest  # e ** r - 1
     larger, q = s - 1.0, s * p
     y = larger + q
     part = y - larger
     low = (larger - (y - part)) + (q - part)
-    return y, s.mad((r - p) + rest, low)
+    return y, s.mad(lost, low)
 
 
 def expm1(x: Num) -> Num:
@@ -161,15 +174,25 @@ def sigmoid(x: Num) -> Num:
 def tanh(x: Num) -> Num:
     """The hyperbolic tangent.
 
-    At most 1.02 ulp in float32, 1.20 in float64.
+    At most 0.90 ulp in float32, 0.97 in float64.
     """
     a = abs(x).smaller(10.0 if x.width == 32 else 20.0)
     t, low = grown(a + a)
     d = t + 2.0
-    more = (t - (d - 2.0)) + low  # of t + 2
+    more = (t.larger(2.0) - d) + t.smaller(2.0) + low  # of t + 2
     inverse = 1.0 / d
     y = t * inverse
     return inverse.mad(y.fma(-d, t) + (low - y * more), y).copysign(x)
+
+
+def _halves(a: Num) -> tuple[Num, Num, Num, Num, Num]:
+    """y = e ** r, z = e ** -a / 2 ** k, what rounding took from each, and k; a = r + k * log 2."""
+    y, low, k, exponent = exp_parts(a.smaller(90.0 if a.width == 32 else 711.0))
+    i = 1.0 / y
+    i_low = i * (i.fma(-y, 1.0) - i * low)
+    most = 2 * _MANTISSA[a.width]  # beyond, z is nothing beside y
+    square = power_of_two(-2 * (exponent < most // 2).pick(exponent, most // 2))
+    return y, low, i * square, i_low * square, k
 
 
 # sinh x = x + x ** 3 * p(x * x) for |x| <= 1
@@ -183,19 +206,22 @@ _SINH64 = (
 def sinh(x: Num) -> Num:
     """The hyperbolic sine.
 
-    At most 1.59 ulp in float32, 1.57 in float64.
+    At most 0.80 ulp in float32, 0.80 in float64.
     """
-    z = x * x
-    near = (z * x).mad(polynomial(z, _SINH32 if x.width == 32 else _SINH64), x)
-    e = exp_half(abs(x))
-    far = (e - 0.25 / e).copysign(x)
-    return (abs(x) < 1.0).pick(near, far)
+    w = x * x
+    near = (w * x).mad(polynomial(w, _SINH32 if x.width == 32 else _SINH64), x)
+    a = abs(x)
+    y, low, z, z_low, k = _halves(a)
+    d = y - z
+    far = scaled_by(d + (((y - d) - z) + (low - z_low)), k - 1.0).copysign(x)
+    return (a < 1.0).pick(near, far)
 
 
 def cosh(x: Num) -> Num:
     """The hyperbolic cosine.
 
-    At most 1.44 ulp in float32, 1.36 in float64.
+    At most 0.71 ulp in float32, 0.69 in float64.
     """
-    e = exp_half(abs(x))
-    return e + 0.25 / e
+    y, low, z, z_low, k = _halves(abs(x))
+    s = y + z
+    return scaled_by(s + (((y - s) + z) + (low + z_low)), k - 1.0)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from fx.backends.cpu.llvm.ir import f32, f64
-from fx.backends.cpu.llvm.vecmath.algebra import Num, estrin, polynomial
+from fx.backends.cpu.llvm.vecmath.algebra import Mask, Num, estrin, polynomial
 from fx.backends.cpu.llvm.vecmath.logarithm import log1p, log_of_parts, split
 
 _INF = math.inf
 _HALF_PI, _HALF_PI_LOW = 1.5707963267948966, 6.123233995736766e-17
-# pi / 2 and pi / 4 as a number of each precision and what that leaves
+# pi / 2 as a number of each precision and what that leaves
 _PI_2 = {32: (1.5707963705062866, -4.371139e-08), 64: (_HALF_PI, _HALF_PI_LOW)}
 # arcsin x = x + x ** 3 * p(x * x) for |x| <= 1/2
 _ASIN = {
@@ -21,77 +22,110 @@ _ASIN = {
         0.006510922539352898, 0.019573705473442792, -0.016293745019569393, 0.03195873324975944,
     ),
 }  # fmt: skip
-# arctan x = x + x ** 3 * p(x * x) for |x| <= 1 in float32, |x| <= sqrt(2) - 1 in float64
+# arctan x = x + x ** 3 * p(x * x) for |x| <= 1 in float32, |x| <= 1/2 in float64 (to 2 ** -57.8)
 _ATAN = {
     32: (
         -3.3333302e-01, 1.9998638e-01, -1.4265245e-01, 1.0957578e-01, -8.419463e-02,
         5.8234602e-02, -3.1455748e-02, 1.1064462e-02, -1.8272172e-03,
     ),
     64: (
-        -0.33333333333333326, 0.1999999999999767, -0.14285714285388132, 0.11111111088184848,
-        -0.09090908144763996, 0.07692282763630875, -0.06666226826174161, 0.058770224304500136,
-        -0.05218408206086744, 0.04503563942387053, -0.033474771723687104, 0.015195449662303928,
+        -0.33333333333333, 0.19999999999907003, -0.1428571427668148, 0.1111111067105743,
+        -0.0909089650407394, 0.07692077641899057, -0.06663845916233306, 0.05858521841457327,
+        -0.05122935906034736, 0.04188965955680245, -0.027472384431529363, 0.010141759121215198,
     ),
 }  # fmt: skip
+# 1 / (2 * sqrt z) for 1/16 <= z <= 1/4, to a tenth
+_INVERSE_ROOT = (2.2, -5.3)
 
 
 def _p(z: Num, table: dict[int, tuple[float, ...]]) -> Num:
     return (polynomial if z.width == 32 else estrin)(z, table[z.width])
 
 
-def _arcsin_parts(a: Num) -> tuple[Num, Num, Num]:
-    """For 0 <= a <= 1: t and t ** 3 * p(t * t), where t is a or sqrt((1 - a) / 2); and that z."""
-    z = (a < 0.5).pick(a * a, 0.5 - 0.5 * a)
-    t = (a < 0.5).pick(a, z.sqrt())
-    return t, (t * z) * _p(z, _ASIN), z
+def _arcsin_parts(a: Num) -> tuple[Num, Num]:
+    """For 0 <= a <= 1: t and what it lacks to arcsin t, where t is a or sqrt((1 - a) / 2)."""
+    near = a < 0.5
+    z = near.pick(a * a, 0.5 - 0.5 * a)
+    root = z.sqrt()
+    lost = root.fma(-root, z) * polynomial(z, _INVERSE_ROOT)
+    t = near.pick(a, root)
+    return t, (t * z).mad(_p(z, _ASIN), near.pick(0.0, lost))
+
+
+def _beside(high: Num, low: Num, x: Num, rest: Num) -> Num:
+    """high + low + x + rest for a high that is 0 or at least |x|."""
+    y = high + x
+    return y + (((high - y) + x) + (rest + low))
 
 
 def arcsin(x: Num) -> Num:
     """The inverse sine: [-1, 1] -> [-pi/2, pi/2].
 
-    At most 1.59 ulp in float32, 1.66 in float64.
+    At most 0.70 ulp in float32, 0.79 in float64.
     """
     a = abs(x)
-    t, rest, _ = _arcsin_parts(a)
+    near = a < 0.5
+    t, rest = _arcsin_parts(a)
     high, low = _PI_2[x.width]
-    far = high - ((t + t) + ((rest + rest) - low))
-    return (a < 0.5).pick(t + rest, far).copysign(x)
+    by = near.pick(x.full(1.0), -2.0)
+    zero = x.full(0.0)
+    return _beside(near.pick(zero, high), near.pick(zero, low), t * by, rest * by).copysign(x)
 
 
 def arccos(x: Num) -> Num:
     """The inverse cosine: [-1, 1] -> [0, pi].
 
-    At most 1.12 ulp in float32, 1.19 in float64.
+    At most 0.97 ulp in float32, 1.00 in float64.
     """
     a = abs(x)
-    t, rest, _ = _arcsin_parts(a)
+    near, left = a < 0.5, x < 0.0
+    t, rest = _arcsin_parts(a)
     high, low = _PI_2[x.width]
-    near = high - (t.copysign(x) + (rest.copysign(x) - low))
-    far = t + rest
-    far = (x < 0.0).pick(2.0 * (high - (far - low)), far + far)
-    return (a < 0.5).pick(near, far)
+    by = near.pick(x.full(1.0), 2.0).copysign(near.pick(-x, x))
+    of_left, zero = left.pick(x.full(1.0), 0.0), x.full(0.0)
+    right = near.pick(zero + 1.0, of_left + of_left)  # right angles before it
+    return _beside(right * high, right * low, t * by, rest * by)
 
 
-def _angle(y: Num, x: Num) -> Num:
-    """arctan(y / x) in [0, pi/2] for y, x >= 0, not both infinite or zero."""
+def _angle(y: Num, x: Num, left: Any = None) -> Num:
+    """arctan(y / x) in [0, pi/2] for y, x >= 0, not both infinite or zero; where left, pi - it.
+
+    The angle is that of a right angle's multiple or half of it, and of t beside it, which stands
+    on either side; what rounding takes from t and from the sum is added last.
+    """
     steep = y > x
     small, large = steep.pick(x, y), steep.pick(y, x)
     high, low = _PI_2[y.width]
-    if y.width == 32:
-        t = small / large
-        core = (t * (t * t)).mad(_p(t * t, _ATAN), t)
-    else:
-        wide = small > large * 0.41421356
-        t = wide.pick(small - large, small) / wide.pick(small + large, large)
-        core = (t * (t * t)).mad(_p(t * t, _ATAN), t)
-        core = wide.pick(0.5 * high + (core + 0.5 * low), core)
-    return steep.pick(high - (core - low), core)
+    right = steep.pick(y.full(1.0), 0.0)
+    back = steep
+    if left is not None:
+        back = steep ^ left
+        right = left.pick(2.0 - right, right)
+    n, d, d_low = small, large, None
+    if y.width == 64:
+        wide = small > large * 0.5
+        n, d = wide.pick(small - large, small), wide.pick(small + large, large)  # n is exact
+        d_low = wide.pick((large - d) + small, 0.0)
+        right = right + wide.pick(back.pick(y.full(-0.5), 0.5), 0.0)
+    n = back.pick(-n, n)
+    inverse = 1.0 / d
+    t = n * inverse
+    lacks = t.fma(-d, n)
+    if d_low is not None:
+        lacks = lacks - t * d_low
+    z = t * t
+    lost = (lacks * inverse) * z.mad(-0.5, 1.0)
+    rest = (t * z).mad(_p(z, _ATAN), lost)
+    first, more = right * high, right * low
+    if left is not None and y.width == 64:
+        more = more + right.fma(high, -first)  # of 3 pi / 4
+    return _beside(first, more, t, rest)
 
 
 def arctan(x: Num) -> Num:
     """The inverse tangent: the line -> (-pi/2, pi/2).
 
-    At most 1.37 ulp in float32, 2.15 in float64.
+    At most 1.05 ulp in float32, 0.86 in float64.
     """
     a = abs(x)
     return _angle(a.smaller(1e30 if x.width == 32 else 1e300), x.full(1.0)).copysign(x)
@@ -100,29 +134,31 @@ def arctan(x: Num) -> Num:
 def arctan2(y: Num, x: Num) -> Num:
     """The angle of the point (x, y), in [-pi, pi], as C's atan2.
 
-    At most 0.50 ulp in float32, 2.19 in float64.
+    At most 1.00 ulp in float32, 0.90 in float64.
     """
-    if x.width == 32:
-        return arctan2(y.to(f64), x.to(f64)).to(f32)
     a, b = abs(y), abs(x)
     both = a.eq(b) & (a.eq(0.0) | a.eq(_INF))
-    angle = _angle(*_comparable(both.pick(1.0, a), both.pick(1.0, b)))
-    # 0 / 0 is the angle of the x axis
+    # 0 / 0 is the angle of the x axis, as that of a finite number beside an infinity
     flat = (both & a.eq(0.0)) | (b.eq(_INF) & (a < _INF))
-    angle = flat.pick(0.0, angle)
-    left = x.bits() < 0
-    high, low = _PI_2[x.width]
-    out = left.pick(2.0 * high - (angle - 2.0 * low), angle)
-    out = out.copysign(y)
+    a, b = _comparable(both.pick(1.0, a), both.pick(1.0, b))
+    left = Mask(x.b, (x.bits() < 0).v)
+    out = _angle(flat.pick(0.0, a), flat.pick(1.0, b), left).copysign(y)
     return (x.isnan() | y.isnan()).pick(math.nan, out)
 
 
+# numbers above the first are scaled by the second, two below the third by the fourth, then cut
+_SCALES = {
+    32: (2.0**90, 2.0**-60, 2.0**10, 2.0**60, 2.0**120),
+    64: (2.0**1000, 2.0**-60, 1.0, 2.0**100, 2.0**1020),
+}
+
+
 def _comparable(a: Num, b: Num) -> tuple[Num, Num]:
-    """The two in a range where sums and products are finite and normal."""
-    big = (a > 2.0**1000) | (b > 2.0**1000)
-    small = (a < 2.0**-900) & (b < 2.0**-900)
-    scale = big.pick(2.0**-60, small.pick(2.0**100, a.full(1.0)))
-    limit = 2.0**1020
+    """The two in a range where sums, products and inverses are finite and normal."""
+    most, down, least, up, limit = _SCALES[a.width]
+    big = (a > most) | (b > most)
+    small = (a < least) & (b < least)
+    scale = big.pick(down, small.pick(up, a.full(1.0)))
     return (a * scale).smaller(limit), (b * scale).smaller(limit)
 
 

@@ -59,17 +59,27 @@ def cos(x: Num) -> Num:
 
 def _sin(r: Num, low: Num) -> Num:
     """The sine of r + low, low to first order."""
+    return (r + _sin_rest(r, low)).copysign(r)  # for -0.0
+
+
+def _sin_rest(r: Num, low: Num) -> Num:
+    """What r lacks to the sine."""
     z = r * r
-    rest = z.mad(r.mad(polynomial(z, _SIN[r.width]), -0.5 * low), low)
-    return (r + rest).copysign(r)  # for -0.0
+    return z.mad(r.mad(polynomial(z, _SIN[r.width]), -0.5 * low), low)
 
 
 def _cos(r: Num, low: Num) -> Num:
+    w, rest = _cos_parts(r, low)
+    return w + rest
+
+
+def _cos_parts(r: Num, low: Num) -> tuple[Num, Num]:
+    """The cosine as 1 - r * r / 2, rounded, and what that lacks."""
     z = r * r
     rest = (z * z).mad(polynomial(z, _COS[r.width]), -(r * low))
     half = 0.5 * z
     w = 1.0 - half
-    return w + (((1.0 - w) - half) + rest)
+    return w, ((1.0 - w) - half) + rest
 
 
 def quarter(x: Num) -> tuple[Num, Num, Int]:
@@ -111,14 +121,27 @@ def _quarter64(x: Num, keep: bool = True) -> tuple[Num, Num, Int]:
 def tan(x: Num) -> Num:
     """The tangent of an angle in radians.
 
-    At most 0.50 ulp in float32, 2.12 in float64.
+    At most 0.50 ulp in float32, 0.92 in float64.
     """
     if x.width == 32:
-        return _tan_of(*_quarter64(x.to(f64), keep=False)).to(f32)
-    return _tan_of(*_quarter64(x))
-
-
-def _tan_of(r: Num, low: Num, k: Int) -> Num:
-    s, c = _sin(r, low), _cos(r, low)
+        r, low, k = _quarter64(x.to(f64), keep=False)
+        s, c = _sin(r, low), _cos(r, low)
+        odd = (k & 1).ne(0)
+        return (odd.pick(-c, s) / odd.pick(s, c)).to(f32)
+    r, low, k = _quarter64(x)
+    s, s_low = _sum(r, _sin_rest(r, low))
+    s = s.copysign(r)  # for -0.0
+    c, c_low = _sum(*_cos_parts(r, low))
+    c_low = c_low - 0.5 * r.fma(r, -(r * r))  # which rounding took from the square
     odd = (k & 1).ne(0)
-    return odd.pick(-c, s) / odd.pick(s, c)
+    n, d = odd.pick(-c, s), odd.pick(s, c)
+    inverse = 1.0 / d
+    y = n * inverse
+    lacks = (y.fma(-d, n) + odd.pick(-c_low, s_low)) - y * odd.pick(s_low, c_low)
+    return inverse.mad(lacks, y).copysign(y)
+
+
+def _sum(x: Num, y: Num) -> tuple[Num, Num]:
+    """x + y and what rounding takes from it, for |x| >= |y|."""
+    total = x + y
+    return total, (x - total) + y
