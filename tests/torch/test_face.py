@@ -349,6 +349,19 @@ def test_functional_call_and_per_sample_gradients():
         np.testing.assert_allclose(rows["weight"][i].numpy(), one.numpy(), rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("chunk_size", [None, 2])
+def test_randomness_of_vmap(chunk_size):
+    t = fx.torch
+    x = t.zeros(3, 8)
+    for draw in (t.randn_like, lambda row: t.rand(2) + row.sum()):
+        same, different = (
+            t.func.vmap(draw, randomness=kind, chunk_size=chunk_size)(x)
+            for kind in ("same", "different")
+        )
+        assert bool((same == same[0]).all()), draw
+        assert not bool((different[1:] == different[0]).all(1).any())
+
+
 def test_save_and_load(tmp_path):
     t = fx.torch
     path = tmp_path / "model.pt"
