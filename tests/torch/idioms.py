@@ -190,7 +190,11 @@ class Heads(nn.Module):
         return {k: head(x) * s for (k, head), s in zip(self.heads.items(), self.scales)}
 
 model = fill(Heads())
-out = [model(torch.from_numpy(a)), list(model.state_dict()), model.steps, repr(model.heads)]
+try:
+    model.load_state_dict({**model.state_dict(), "scales.1": torch.ones(2, 3)})
+except RuntimeError as error:
+    told = str(error)
+out = [model(torch.from_numpy(a)), list(model.state_dict()), model.steps, repr(model), told]
 
 # tensors of the kind of another
 x = torch.from_numpy(a)
