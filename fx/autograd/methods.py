@@ -349,8 +349,9 @@ def register_post_accumulate_grad_hook(
         x = owner()
         if x is not None and (out := hook(x)) is not None:
             raise BackwardError(
-                f"the hook {getattr(hook, '__name__', hook)!r} returned {type(out).__name__}; Tensor "
-                f"post accumulate grad hooks should return None: write into x.grad, or x.grad = g"
+                f"the hook {getattr(hook, '__name__', hook)!r} returned {type(out).__name__}; "
+                f"Tensor post accumulate grad hooks should return None: write into x.grad, or "
+                f"x.grad = g"
             )
 
     return RemovableHandle(extra.post_hooks, call)
