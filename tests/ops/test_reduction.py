@@ -233,7 +233,7 @@ def test_no_axis_at_all(name, empty):
 
 
 def test_what_fx_computes_is_quiet():
-    """Infinities and NaN are values like others; what a user computes with NumPy warns as before."""
+    """Infinities and NaN are values; what a user computes with NumPy warns as before."""
     empty, zero = fx.zeros(0), fx.zeros(3)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
