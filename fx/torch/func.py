@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any
 
 import fx
-from fx.nn import functional_call
+from fx.nn.utils.stateless import functional_call
 from fx.prims.complex import repaired_tree
 
 
