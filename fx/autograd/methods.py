@@ -331,7 +331,8 @@ def register_post_accumulate_grad_hook(
     """Call ``hook(x)`` after a gradient was added to ``x.grad``, for a leaf ``x``.
 
     Raises:
-        BackwardError: if this tensor is not a leaf that requires grad.
+        BackwardError: if this tensor is not a leaf that requires grad; in the backward pass, if
+            the hook returns anything but None.
     """
     node = _own_node(self, "register_post_accumulate_grad_hook")
     if type(node) is not Leaf:
@@ -346,8 +347,12 @@ def register_post_accumulate_grad_hook(
 
     def call() -> None:
         x = owner()
-        if x is not None:
-            hook(x)
+        if x is not None and (out := hook(x)) is not None:
+            raise BackwardError(
+                f"the hook {getattr(hook, '__name__', hook)!r} returned {type(out).__name__}; "
+                f"Tensor post accumulate grad hooks should return None: write into x.grad, or "
+                f"x.grad = g"
+            )
 
     return RemovableHandle(extra.post_hooks, call)
 

@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any
 
 import fx
-from fx.nn import functional_call
+from fx.nn.utils.stateless import functional_call
 from fx.prims.complex import repaired_tree
 
 
@@ -90,11 +90,12 @@ def vmap(
     """``func`` over a batch: ``in_dims`` says which axis of each argument is the batch's.
 
     Args:
-        randomness: ``"different"`` draws anew for each lane, ``"same"`` and ``"error"`` are
-            accepted; fx always draws lane by lane, as the loop would.
+        randomness: ``"same"`` draws once for all lanes, ``"different"`` anew for each, as the loop
+            would. ``"error"`` is accepted and draws anew, where PyTorch refuses to draw.
     """
     _check_randomness(randomness)
-    return fx.vmap(func, in_dims, out_dims, chunk_size=chunk_size)
+    drawn = "same" if randomness == "same" else "different"
+    return fx.vmap(func, in_dims, out_dims, chunk_size=chunk_size, randomness=drawn)
 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:

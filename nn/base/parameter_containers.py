@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from fx.nn.base.module import Module
 from fx.nn.parameter import Parameter
+from fx.seen import face
 from fx.tensor import Tensor
 
 
@@ -25,7 +26,7 @@ def _shown(key: Any, value: Any, named: bool) -> str:
     if not isinstance(value, Tensor):
         return f"  ({key}): Object of type: {type(value).__name__}"
     kind = "Parameter" if _is_held(value) else "Tensor"
-    dtype = value.type() if named else f"fx.{value.dtype.name}"
+    dtype = value.type() if named else f"{face()}.{value.dtype.name}"
     size = "x".join(map(str, value.shape))
     return f"  ({key}): {kind} containing: [{dtype} of size {size}]"
 

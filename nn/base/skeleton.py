@@ -333,15 +333,21 @@ def functional_call(
         >>> fx.nn.functional_call(model, params, fx.tensor([[1.0, 2.0]]))
         tensor([[4.]])
     """
-    given = _merged(parameter_and_buffer_dicts)
+    given = merged(parameter_and_buffer_dicts)
+    return called(with_values(module, given, tie_weights, strict), args, kwargs)
+
+
+def called(module: Module, args: Any, kwargs: dict[str, Any] | None) -> Any:
+    """What a Module gives for a tuple of arguments, for one that is no tuple, or for None."""
     if args is None:
         args = ()
     elif not isinstance(args, tuple):
         args = (args,)
-    return with_values(module, given, tie_weights, strict)(*args, **(kwargs or {}))
+    return module(*args, **(kwargs or {}))
 
 
-def _merged(dicts: Any) -> dict[str, Any]:
+def merged(dicts: Any) -> dict[str, Any]:
+    """A dict, or several of which no two have a key, as one."""
     if isinstance(dicts, dict):
         return dicts
     out: dict[str, Any] = {}
@@ -354,9 +360,16 @@ def _merged(dicts: Any) -> dict[str, Any]:
 
 
 def with_values(
-    module: Module, given: dict[str, Any], tie_weights: bool = True, strict: bool = False
+    module: Module,
+    given: dict[str, Any],
+    tie_weights: bool = True,
+    strict: bool = False,
+    own_buffers: bool = False,
 ) -> Module:
-    """A copy of ``module`` around other parameters and buffers, given by path."""
+    """A copy of ``module`` around other parameters and buffers, given by path.
+
+    With ``own_buffers`` it has the very buffers of the module where none are given.
+    """
     walk = _Walk(module)
     skeleton = walk.skeleton()
     leaves = list(walk.leaves)
@@ -393,6 +406,8 @@ def with_values(
                 skeleton.parts[i].parameters[name] = len(leaves)
                 leaves.append(given[path])
     for path, cell in buffers.items():
+        if own_buffers and path not in given:
+            continue
         value = given.get(path, cell)
         if not isinstance(value, Buffer) or value is cell:
             value = Buffer(value)

@@ -16,6 +16,7 @@ from fx.nn.base.uninitialized import is_lazy
 from fx.ops.convert import as_tensor
 from fx.ops.indexing import views
 from fx.ops.operands import own
+from fx.seen import Size, face
 from fx.state import Cell, snapshot
 from fx.tensor import Tensor
 from fx.transaction import whole
@@ -340,9 +341,10 @@ def _take(
         if not held.shape and value.shape == (1,):
             value = value[0]
         if value.shape != held.shape:
+            shown = Size if face() == "torch" else tuple
             errors.append(
-                f"size mismatch for {key}: copying a param with shape {value.shape} from "
-                f"checkpoint, the shape in current model is {held.shape}."
+                f"size mismatch for {key}: copying a param with shape {shown(value.shape)} from "
+                f"checkpoint, the shape in current model is {shown(held.shape)}."
             )
             return
         if not isinstance(held, Cell):  # a Module-shaped object of plain tensors

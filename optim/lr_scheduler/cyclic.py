@@ -114,14 +114,14 @@ class CyclicLR(LRScheduler):
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         x = 1.0 + self.last_epoch / self.total_size - cycle
         height = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
-        height *= self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
+        scale = self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
         if self.cycle_momentum:
             bounds = zip(self.base_momentums, self.max_momentums, strict=True)
-            momenta = [high - (high - low) * height for low, high in bounds]
+            momenta = [high - (high - low) * height * scale for low, high in bounds]
             for group, momentum in zip(self.optimizer.param_groups, momenta, strict=True):
                 set_momentum(group, momentum, self.use_beta1)
         bounds = zip(self.base_lrs, self.max_lrs, strict=True)
-        return [low + (high - low) * height for low, high in bounds]
+        return [low + (high - low) * height * scale for low, high in bounds]
 
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer; a function counts as None, another callable by state."""

@@ -285,6 +285,9 @@ def test_post_accumulate_hooks_get_the_tensor_with_its_gradient():
     handle.remove()
     (x * 2).sum().backward()
     assert calls == [(True, [2.0, 2.0]), (True, [4.0, 4.0])]
+    x.register_post_accumulate_grad_hook(lambda p: p.grad)  # as if it replaced the gradient
+    with pytest.raises(fx.errors.BackwardError, match=r"returned Tensor; .* should return None"):
+        (x * 2).sum().backward()
 
 
 def test_hooks_of_several_outputs():

@@ -1,5 +1,7 @@
 """Reductions against NumPy: axes, dtypes, NaN, nothing, and what they refuse."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,6 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 import fx
 from fx import dtypes
+from fx.backends.cpu import _OURS
 from fx.errors import AxisError, DTypeError, ShapeError
 
 SIGNED, UNSIGNED = dtypes.SIGNED, dtypes.UNSIGNED
@@ -227,3 +230,15 @@ def test_no_axis_at_all(name, empty):
         found = getattr(mine, name)(fx.asarray(x), dim=empty)
         np.testing.assert_allclose(found.tolist(), wanted.tolist(), rtol=1e-12)
     assert getattr(fx, name)(fx.asarray(x), axis=empty).shape == EMPTY[name]
+
+
+def test_what_fx_computes_is_quiet():
+    """Infinities and NaN are values; what a user computes with NumPy warns as before."""
+    empty, zero = fx.zeros(0), fx.zeros(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", r".* encountered in ", RuntimeWarning, _OURS)
+        for x in (empty.mean(), empty.std(), zero / zero, (zero - 1).log(), fx.zeros(1).var()):
+            assert bool(x.isnan().all())
+        with pytest.raises(RuntimeWarning, match="invalid value encountered in log"):
+            np.log(np.array(-1.0))

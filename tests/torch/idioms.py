@@ -190,7 +190,41 @@ class Heads(nn.Module):
         return {k: head(x) * s for (k, head), s in zip(self.heads.items(), self.scales)}
 
 model = fill(Heads())
-out = [model(torch.from_numpy(a)), list(model.state_dict()), model.steps, repr(model.heads)]
+try:
+    model.load_state_dict({**model.state_dict(), "scales.1": torch.ones(2, 3)})
+except RuntimeError as error:
+    told = str(error)
+out = [model(torch.from_numpy(a)), list(model.state_dict()), model.steps, repr(model), told]
+
+# what forward does to a module that is called with other parameters
+class Counting(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.twice = nn.BatchNorm1d(4), nn.Linear(4, 4)
+        self.register_buffer("seen", torch.zeros(2).double())
+        self.calls, self.seconds, self.kept, self.stale = 0, [self.norm], {}, 1
+        self.last = None
+
+    def forward(self, x):
+        self.calls += 1
+        self.last = self.norm(x)
+        self.last.sum() * self.twice.weight
+        self.seconds.append(self.calls)
+        self.kept["x"] = x.shape[0]
+        self.seen.add_(1)
+        if hasattr(self, "stale"):
+            del self.stale
+        return self.last @ self.twice.weight
+
+model = fill(Counting())
+params = {k: v.detach() * 2 for k, v in model.named_parameters()}
+buffers = {k: v.clone() for k, v in model.named_buffers()}
+x = torch.from_numpy(a)
+first = torch.func.functional_call(model, params, x)
+out = [first, model.calls, model.last, model.seconds[1:], model.kept, model.seen.clone()]
+out += [model.norm.running_mean.clone(), model.norm.num_batches_tracked.clone(), model.seconds[0] is model.norm]
+second = torch.func.functional_call(model, (params, buffers), (x * 2,))
+out += [second, buffers, model.norm.running_mean, model.seen, model.calls, hasattr(model, "stale"), model.twice.weight]
 
 # tensors of the kind of another
 x = torch.from_numpy(a)

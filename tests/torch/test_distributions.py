@@ -64,6 +64,13 @@ def test_log_prob_and_its_gradient(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_shows_what_was_given(name):
+    ours, theirs = pair(name)
+    if repr(theirs) != f"{type(theirs).__name__}()":  # PyTorch does not find what a base holds
+        assert repr(ours) == repr(theirs)
+
+
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("what", ["mean", "variance", "stddev", "mode", "entropy", "cdf", "icdf"])
 def test_moments(name, what):
     ours, theirs = pair(name)

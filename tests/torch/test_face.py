@@ -1,5 +1,6 @@
 """The face as a whole: one module under two names, coverage, errors that say what to write."""
 
+import copy
 import inspect
 import itertools
 import json
@@ -8,6 +9,7 @@ import re
 import subprocess
 import sys
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -347,6 +349,37 @@ def test_functional_call_and_per_sample_gradients():
     for i in range(4):
         one = grad(loss)(params, x[i], y[i])["weight"]
         np.testing.assert_allclose(rows["weight"][i].numpy(), one.numpy(), rtol=1e-4, atol=1e-6)
+
+
+def test_what_forward_does_under_functional_call_is_compiled():
+    t = fx.torch
+    eager = t.nn.Sequential(t.nn.Linear(3, 4), t.nn.BatchNorm1d(4))
+    compiled = copy.deepcopy(eager)
+
+    def step(model, x):
+        params = {k: p * 2 for k, p in model.named_parameters()}
+        return t.func.functional_call(model, params, (x,)).pow(2).sum()
+
+    jitted = fx.jit(partial(step, compiled))
+    for i in range(3):
+        x = t.arange(12.0).reshape(4, 3) * (i + 1)
+        np.testing.assert_allclose(jitted(x).item(), step(eager, x).item(), rtol=1e-5)
+    assert jitted.cache_size() == 1 and int(compiled[1].num_batches_tracked) == 3
+    mean, expected = compiled[1].running_mean, eager[1].running_mean
+    np.testing.assert_allclose(mean.numpy(), expected.numpy(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("chunk_size", [None, 2])
+def test_randomness_of_vmap(chunk_size):
+    t = fx.torch
+    x = t.zeros(3, 8)
+    for draw in (t.randn_like, lambda row: t.rand(2) + row.sum()):
+        same, different = (
+            t.func.vmap(draw, randomness=kind, chunk_size=chunk_size)(x)
+            for kind in ("same", "different")
+        )
+        assert bool((same == same[0]).all()), draw
+        assert not bool((different[1:] == different[0]).all(1).any())
 
 
 def test_save_and_load(tmp_path):

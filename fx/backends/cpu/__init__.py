@@ -14,7 +14,7 @@ ARRAY = np.ndarray
 
 # Infinities and NaN are values like others. Only what fx's own frames compute is kept quiet: a
 # user's NumPy code warns as before, and an errstate around each kernel would cost 0.7 us a call.
-_OURS = r"fx\.(primitive|quick|backends|writing\.computing)"
+_OURS = r"fx\."
 warnings.filterwarnings("ignore", r".* encountered in ", RuntimeWarning, _OURS)
 
 

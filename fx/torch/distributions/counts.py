@@ -30,6 +30,7 @@ class NegativeBinomial(Distribution):
         validate_args: bool | None = None,
     ) -> None:  # fmt: skip
         one = OfLogits(probs, logits, validate_args=False)
+        self._derived = one._derived
         self.total_count, self.probs, self.logits = parameters(total_count, one.probs, one.logits)
         super().__init__(self.probs.shape, (), validate_args)
 
@@ -68,6 +69,7 @@ class Multinomial(Distribution):
             raise NotImplementedError("inhomogeneous total_count is not supported")
         self.total_count = total_count
         self._one = OneHotCategorical(probs, logits, validate_args)
+        self._derived = self._one._derived
         self.probs, self.logits = self._one.probs, self._one.logits
         super().__init__(self._one.batch_shape, self._one.event_shape, False)
         self.validate = self._one.validate

@@ -19,6 +19,7 @@ _OF_CLASSES = {"probs": constraints.simplex, "logits": constraints.real_vector}
 
 
 def _one_of(owner: Any, probs: Any, logits: Any) -> None:
+    owner._derived = "probs" if probs is None else "logits"
     if (probs is None) == (logits is None):
         raise ValueError(
             f"Either `probs` or `logits` must be specified, but not both, of {type(owner).__name__}"
@@ -219,6 +220,7 @@ class OneHotCategorical(Distribution):
         self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         self._categorical = Categorical(probs, logits, validate_args)
+        self._derived = self._categorical._derived
         self.probs, self.logits = self._categorical.probs, self._categorical.logits
         super().__init__(self._categorical.batch_shape, self.probs.shape[-1:], False)
         self.validate = self._categorical.validate

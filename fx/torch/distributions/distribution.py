@@ -64,6 +64,7 @@ class Distribution:
     support: Any = None
     _validate_default = True
     _shared: tuple[str, ...] = ()  # tensors that broadcast with any batch
+    _derived = ""  # the parameter that was not given, of two that say the same
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
@@ -231,8 +232,9 @@ class Distribution:
         raise self._lacks("enumerate_support")
 
     def __repr__(self) -> str:
-        held = {k: v for k, v in vars(self).items() if isinstance(v, Tensor) and k[0] != "_"}
-        shown = [f"{k}: {v if v.numel() == 1 else v.shape}" for k, v in held.items()]
+        names = [k for k in self.arg_constraints if k in vars(self) and k != self._derived]
+        held = [(k, getattr(self, k)) for k in names]
+        shown = [f"{k}: {v if v.numel() == 1 else Size(v.shape)}" for k, v in held]
         return f"{type(self).__name__}({', '.join(shown)})"
 
 

@@ -56,10 +56,10 @@ class Wishart(Factored, ExponentialFamily):
     def arg_constraints(self) -> Any:  # type: ignore[override]
         """Those of the matrices; df > n - 1."""
         return {
-            "df": constraints.greater_than(self.event_shape[-1] - 1),
             "covariance_matrix": constraints.positive_definite,
             "precision_matrix": constraints.positive_definite,
             "scale_tril": constraints.lower_cholesky,
+            "df": constraints.greater_than(self.event_shape[-1] - 1),
         }
 
     def __init__(

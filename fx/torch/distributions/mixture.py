@@ -116,5 +116,9 @@ class MixtureSameFamily(Distribution):
             index = fx.broadcast_to(index, (*lead, 1, *self.event_shape))
             return drawn.gather(len(lead), index).squeeze(len(lead))
 
+    def __repr__(self) -> str:
+        held = f"{self.mixture_distribution},\n  {self.component_distribution}"
+        return f"{type(self).__name__}(\n  {held})"
+
 
 __all__ = ["MixtureSameFamily"]

@@ -84,6 +84,7 @@ class RelaxedOneHotCategorical(Distribution):
         validate_args: bool | None = None,
     ) -> None:  # fmt: skip
         one = Categorical(probs, logits, validate_args)
+        self._derived = one._derived
         self.probs, self.logits = one.probs, one.logits
         self.temperature = as_tensor(temperature, dtype=self.logits.dtype)
         super().__init__(one.batch_shape, self.probs.shape[-1:], False)
