@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent import futures
 from functools import wraps
+from types import GenericAlias
 from typing import Any
 
 from fx.distributed.agent import Agent, Call, WorkerInfo
@@ -37,6 +38,8 @@ class Future:
     ) -> None:
         self._answer: futures.Future[Any] = futures.Future() if answer is None else answer
         self._call = call
+
+    __class_getitem__ = classmethod(GenericAlias)  # Future[Tensor], as annotations have it
 
     def set_result(self, result: Any) -> None:
         """Give the answer to those that wait."""

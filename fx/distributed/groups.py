@@ -11,6 +11,7 @@ from typing import Any
 
 from fx.distributed import mpi
 from fx.distributed.errors import DistError, DistStoreError
+from fx.distributed.timeouts import span
 from fx.errors import ArgumentError
 from fx.frames import user_line
 
@@ -140,8 +141,8 @@ class group:
     WORLD: ProcessGroup | None = None
 
 
-class NotInGroup(DistError):
-    """This rank is not in the group whose collective it called."""
+class NotInGroup(DistError, ValueError):
+    """This rank is not in the group whose collective it called; a ValueError, as in PyTorch."""
 
 
 _groups: dict[str, ProcessGroup] = {}
@@ -223,6 +224,7 @@ def new_group(
             f"the new group's world size should be less or equal to the world size set by "
             f"init_process_group: {len(chosen)} ranks of a world of {whole.size()}"
         )
+    late = whole.timeout if timeout is None else span(timeout, "new_group")
     wrong = [r for r in chosen if not 0 <= r < whole.size()]
     if wrong:
         raise ArgumentError(
@@ -241,7 +243,6 @@ def new_group(
     if whole.rank() not in chosen:
         return GroupMember.NON_GROUP_MEMBER
     mine, comm = chosen.index(whole.rank()), None
-    late = whole.timeout if timeout is None else timeout
     if whole.comm is not None:
         meet(whole, chosen, late.total_seconds(), f"new_group({chosen})")
         members = whole.comm.Get_group().Incl(chosen)

@@ -20,6 +20,7 @@ from time import monotonic, sleep
 from typing import Any
 
 from fx.distributed.errors import DistNetworkError, DistStoreError
+from fx.distributed.timeouts import span
 from fx.errors import ArgumentError
 
 DEFAULT_TIMEOUT = timedelta(seconds=300)
@@ -88,7 +89,7 @@ class Store:
 
     def __init__(self, table: Any, timeout: timedelta = DEFAULT_TIMEOUT) -> None:
         self._table = table
-        self._timeout = timeout
+        self._timeout = span(timeout, "Store")
 
     def set(self, key: str, value: str | bytes) -> None:
         """Put a value under a key."""
@@ -108,7 +109,7 @@ class Store:
 
     def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
         """Wait until something is under each key."""
-        self._look(keys, self._timeout if timeout is None else timeout)
+        self._look(keys, self._timeout if timeout is None else span(timeout, "wait"))
 
     def check(self, keys: Sequence[str]) -> bool:
         """Whether something is under each key now."""
@@ -147,7 +148,7 @@ class Store:
 
     def set_timeout(self, timeout: timedelta) -> None:
         """Let ``get`` and ``wait`` wait so long."""
-        self._timeout = timeout
+        self._timeout = span(timeout, "Store")
 
     def has_extended_api(self) -> bool:
         """True: there are ``append``, ``multi_get`` and ``multi_set``."""
@@ -218,7 +219,7 @@ class TCPStore(Store):
                 table = Table()
                 self.port = _serve(table, host_name, port)
         else:
-            table = _reach(host_name, port, timeout)
+            table = _reach(host_name, port, span(timeout, "TCPStore"))
         super().__init__(table, timeout)
         if world_size is not None and world_size > 0 and wait_for_workers:
             self._meet(world_size, is_master)

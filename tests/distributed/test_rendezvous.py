@@ -263,7 +263,7 @@ def test_a_rank_that_is_taken():
         (dict(init_method="udp://x"), "No rendezvous handler for udp://"),
         (dict(init_method="tcp://host", rank=0, world_size=2), "has no port"),
         (dict(store=HashStore(), init_method="env://"), "Cannot specify both"),
-        (dict(timeout=3), "timeout is a datetime.timedelta"),
+        (dict(timeout=3), r"got 3; write datetime.timedelta\(seconds=3\)"),
         (dict(reduction="fast"), "reduction is 'engine' or 'ordered'"),
         (dict(init_method="env://"), "environment variable RANK expected, but not set"),
     ],
