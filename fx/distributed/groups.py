@@ -119,8 +119,26 @@ class ProcessGroup:
             )
         return self.ranks.index(rank)
 
+    def __getattr__(self, name: str) -> Any:
+        function = _FUNCTIONS.get(name)
+        hint = f"; write {function}(..., group=group, async_op=True)" if function else ""
+        raise AttributeError(f"'ProcessGroup' object has no attribute {name!r}{hint}")
+
     def __repr__(self) -> str:
         return f"ProcessGroup({self.group_name}: ranks {_listed(self.ranks)})"
+
+
+_FUNCTIONS = {  # for what are methods of PyTorch's groups
+    "allreduce": "all_reduce",
+    "allreduce_coalesced": "all_reduce_coalesced",
+    "allgather": "all_gather",
+    "_allgather_base": "all_gather_into_tensor",
+    "alltoall": "all_to_all",
+    "alltoall_base": "all_to_all_single",
+    "_reduce_scatter_base": "reduce_scatter_tensor",
+    **{name: name for name in ("broadcast", "reduce", "gather", "scatter", "reduce_scatter")},
+    **{name: name for name in ("barrier", "monitored_barrier", "send", "recv")},
+}
 
 
 def _listed(ranks: tuple[int, ...]) -> str:

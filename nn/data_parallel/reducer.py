@@ -73,11 +73,11 @@ class Reducer:
         self._works, self._started = [], False
         self._staged = modes.stage is not None
         first = self.looks and self._static is None
-        self._expect(self._without_part(out) if first else self._static or set())
+        self._expect(self._without_part(_nodes(out)) if first else self._static or set())
         if not first:
             return out
 
-        def begun(used: list[Tensor]) -> None:
+        def begun(used: list[Any]) -> None:
             unused = self._without_part(used)
             if static:
                 self._static = unused
@@ -98,9 +98,8 @@ class Reducer:
         names = ", ".join(self.names[i] for i in sorted(self._waiting))
         return f"no gradient comes in it for {names} of a {NAME}"
 
-    def _without_part(self, out: Any) -> set[int]:
-        """The parameters that no tensor of a result was computed from."""
-        nodes = [x._node for x in tree.leaves(out) if isinstance(x, Tensor) and x._node is not None]
+    def _without_part(self, nodes: list[Any]) -> set[int]:
+        """The parameters that nothing of what these nodes record was computed from."""
         seen = set(map(id, nodes))
         while nodes:
             for parent in nodes.pop().parents:
@@ -283,6 +282,11 @@ def _array(work: Any, bucket: list[int], params: list[Any]) -> Any:
             f"{found!r}; write .then(lambda fut: fut.value()[0])"
         )
     return array_of(found, NAME).astype(params[bucket[0]]._dtype, copy=False)
+
+
+def _nodes(out: Any) -> list[Any]:
+    """The nodes of the tensors of a result."""
+    return [x._node for x in tree.leaves(out) if isinstance(x, Tensor) and x._node is not None]
 
 
 def _cut(params: list[Any], cap: int) -> list[list[int]]:

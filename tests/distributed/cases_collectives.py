@@ -357,6 +357,7 @@ def case_groups():
             dist.DistError, f"rank {rank} does not belong", dist.all_reduce, fx.ones(1), group=pair
         )
         raises(ValueError, "does not belong", dist.get_backend, pair)
+    raises(AttributeError, "write all_reduce(", getattr, dist.group.WORLD, "allreduce")
     turned = dist.new_group(list(range(size))[::-1], sort_ranks=False)
     assert dist.get_rank(turned) == size - 1 - rank
     assert (

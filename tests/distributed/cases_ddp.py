@@ -116,10 +116,13 @@ def case_a_static_graph_that_changes():
         def forward(self, x, first):
             return (self.a if first else self.b)(x)
 
-    wrapped = DistributedDataParallel(Either(), static_graph=True)
-    wrapped(fx.ones((1, 2)), True).sum().backward()
-    words = "had no part in the first pass: static_graph=True is wrong here"
-    refused(words, lambda: wrapped(fx.ones((1, 2)), False).sum().backward())
+    told_later = DistributedDataParallel(Either())
+    told_later._set_static_graph()
+    for wrapped in (DistributedDataParallel(Either(), static_graph=True), told_later):
+        wrapped(fx.ones((1, 2)), True).sum().backward()
+        words = "had no part in the first pass: static_graph=True is wrong here"
+        turns = lambda wrapped=wrapped: wrapped(fx.ones((1, 2)), False).sum().backward()
+        refused(words, turns)
     plain = DistributedDataParallel(Either())
     plain(fx.ones((1, 2)), True).sum().backward()
     again = lambda: plain(fx.ones((1, 2)), True)

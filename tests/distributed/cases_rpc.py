@@ -76,6 +76,10 @@ def case_futures():
     seen = []
     one.add_done_callback(seen.append)
     assert seen == [one]
+    with pytest.raises(RuntimeError, match="completed once"):
+        one.set_result(6)
+    with pytest.raises(TypeError, match="should be callable"):
+        one.then(None)
 
 
 def case_calls_overlap_and_nest_deeper_than_there_are_connections_of_one():
@@ -97,6 +101,14 @@ def case_timeouts_are_named():
     assert rpc.rpc_sync("w1", served.slow, (0.1, 3), timeout=0) == 3
     with pytest.raises(ValueError, match="number of seconds"):
         rpc.rpc_sync("w1", served.slow, timeout=-3)
+    dist.barrier()  # calls of the others within theirs would take it too
+    before = rpc.get_rpc_timeout()
+    rpc.set_rpc_timeout(0.1)
+    with pytest.raises(RuntimeError, match=r"more than set timeout \(0.1 s\)"):
+        rpc.rpc_sync("w1", served.slow, (0.5,))
+    rpc.set_rpc_timeout(before)
+    assert rpc.get_rpc_timeout() == before == 20
+    dist.barrier()
 
 
 def case_references():
@@ -210,6 +222,17 @@ def case_gradients_go_through_calls():
                 remote.backward(number, [x.sum()])
             with pytest.raises(RuntimeError, match="open already"), remote.context():
                 pass
+            w = fx.tensor([1.0, 2.0], requires_grad=True)
+            kept: rpc.RRef[fx.Tensor] = rpc.remote("w1", fx.sum, (w * w,))
+            for again in range(2):
+                kept.backward(number, retain_graph=True)
+                assert same(remote.get_gradients(number)[w], 2 * w * (1 + again))
+            with pytest.raises(RuntimeError, match="'dist_autograd_ctx_id' to be specified"):
+                kept.backward()
+            with pytest.raises(RuntimeError, match="should contain a tensor"):
+                rpc.remote("w1", sorted, ([2, 1],)).backward(number)
+        rpc.RRef((w * w).sum()).backward()
+        assert same(w.grad, 2 * w)
         with pytest.raises(ValueError, match="lie on the CPU"):
             RemoteModule("w1/cuda:0", served.layer, (3, 4))
     dist.barrier()
