@@ -310,6 +310,24 @@ class Heads(nn.Module):
         return {"b": self.b(x), "a": [self.a(x), 3]}
 
 
+def case_a_result_may_be_written_to():
+    import fx.torch as torch  # so that lines of this function write
+
+    class Loss(Heads):
+        def forward(self, x):
+            return super().forward(x)["a"][0].sum()
+
+    for options in ({"static_graph": True}, {"find_unused_parameters": True}):
+        wrapped, whole = DistributedDataParallel(Loss(), **options), Loss()
+        loss = wrapped(batch(rank))
+        loss /= torch.tensor(2.0)  # the first write of all finds what lies in one memory
+        loss.backward()
+        for r in range(size):
+            (whole(batch(r)) / 2).backward()
+        assert near(gradients(wrapped.module.a), [g / size for g in gradients(whole.a)])
+        assert wrapped.module.b.weight.grad is None
+
+
 def case_a_loss_may_leave_results_out():
     for options in ({"find_unused_parameters": True}, {"static_graph": True}):
         wrapped = DistributedDataParallel(Heads(), **options)
