@@ -169,10 +169,10 @@ def _pulled(number: int, cotangents: Sequence[tuple[int, Tensor]]) -> None:
 
 
 def _pull(number: int, one: Context, starts: list[tuple[Node, Tensor]]) -> None:
-    leaves = _leaves([node for node, _ in starts])
     sums: dict[Node, Tensor] = {}
     for node, ct in starts:  # one that is a leaf itself, or is sent twice, has several
         sums[node] = sums[node] + ct if node in sums else ct
+    leaves = _leaves(list(sums))
     found = backward_pass(list(sums.items()), level=0, keep=True, accumulate=False, inputs=leaves)
     away: dict[int, list[tuple[int, Tensor]]] = {}
     with _lock:
@@ -201,7 +201,7 @@ def _pull(number: int, one: Context, starts: list[tuple[Node, Tensor]]) -> None:
 
 
 def _leaves(roots: list[Node]) -> list[Leaf]:
-    """The leaves that a pass from here comes to."""
+    """The leaves that a pass from different nodes comes to, each once."""
     out, done, stack = [], set(roots), list(roots)
     while stack:
         node = stack.pop()

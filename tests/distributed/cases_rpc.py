@@ -231,6 +231,10 @@ def case_gradients_go_through_calls():
                 kept.backward()
             with pytest.raises(RuntimeError, match="should contain a tensor"):
                 rpc.remote("w1", sorted, ([2, 1],)).backward(number)
+        with remote.context() as number:  # several roots, each a call of the same leaf
+            calls = [rpc.rpc_sync("w1", f, (w,)) for f in (operator.neg, fx.square, fx.exp)]
+            remote.backward(number, [out.sum() for out in calls])
+            assert same(remote.get_gradients(number)[w], -1 + 2 * w + fx.exp(w))
         rpc.RRef((w * w).sum()).backward()
         assert same(w.grad, 2 * w)
         with pytest.raises(ValueError, match="lie on the CPU"):
