@@ -149,7 +149,8 @@ def case_who_is_through_first_raises_in_all():
             for _ in range(2 + rank):
                 wrapped(batch(rank)).sum().backward()
 
-    refused("at least one rank that exhausted inputs", run)
+    through = "Rank 0 exhausted all inputs"
+    refused("at least one rank that exhausted inputs" if rank else through, run)
 
 
 class Counted(dist.Joinable, dist.JoinHook):
