@@ -246,6 +246,44 @@ def case_gradients_go_through_calls():
     assert not remote._contexts
 
 
+class Hop(fx.nn.Module):
+    """Two layers, and a call of another worker between them."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = served.layer(3, 2), served.layer(2, 4)
+
+    def forward(self, x, away=True):
+        h = self.a(x)
+        h = rpc.rpc_sync((rank + 1) % size, operator.mul, (h, 2.0)) if away else h * 2.0
+        return self.b(fx.tanh(h)).sum()
+
+
+def case_replicas_average_what_arrives_in_a_context():
+    from fx.distributed import remote_gradients as remote
+
+    whole, inputs = Hop(), [fx.arange(6.0).reshape(2, 3) - r for r in range(size)]
+    for x in inputs:
+        (whole(x, away=False) / size).backward()
+    for options in ({}, {"bucket_cap_mb": 1e-6}):
+        wrapped = fx.nn.parallel.DistributedDataParallel(Hop(), **options)
+        with remote.context() as number:
+            remote.backward(number, [wrapped(inputs[rank])])
+            found = remote.get_gradients(number)
+            for p, q in zip(wrapped.parameters(), whole.parameters(), strict=True):
+                assert p.grad is None and fx.max(fx.abs(found[p] - q.grad)) < 1e-6
+            dist.barrier()
+        wrapped(inputs[rank], away=False).backward()  # and then as ever
+        for p, q in zip(wrapped.parameters(), whole.parameters(), strict=True):
+            assert fx.max(fx.abs(p.grad - q.grad)) < 1e-6
+    looks = fx.nn.parallel.DistributedDataParallel(Hop(), find_unused_parameters=True)
+    with remote.context() as number:
+        loss = looks(inputs[rank])
+        with pytest.raises(RuntimeError, match="does not see what lies behind a call"):
+            remote.backward(number, [loss])
+        dist.barrier()
+
+
 def case_shutdown_waits_for_all_and_their_calls():
     began = time.monotonic()
     late = None
