@@ -12,6 +12,7 @@ import secrets
 import socket
 import threading
 from collections.abc import Callable, Sequence
+from copy import copy
 from datetime import timedelta
 from multiprocessing import AuthenticationError
 from multiprocessing.managers import BaseManager, MakeProxyType
@@ -140,6 +141,10 @@ class Store:
     def num_keys(self) -> int:
         """How many keys there are."""
         return len(self._table.keys())
+
+    def clone(self) -> Store:
+        """Another one with the same keys, and a timeout of its own."""
+        return copy(self)
 
     @property
     def timeout(self) -> timedelta:
@@ -420,4 +425,8 @@ def _address_in(path: str) -> int:
 
 
 def _encoded(value: str | bytes) -> bytes:
-    return value.encode() if isinstance(value, str) else bytes(value)
+    if isinstance(value, str):
+        return value.encode()
+    if not isinstance(value, bytes | bytearray | memoryview):  # bytes(5) are five zeros
+        raise TypeError(f"a store has text or bytes, not {value!r}; write str({value!r})")
+    return bytes(value)
