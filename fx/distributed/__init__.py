@@ -22,8 +22,8 @@ _HOMES = {
     "fx.distributed.rendezvous": "init_process_group",
     "fx.distributed.collectives": """
         all_reduce reduce broadcast all_gather all_gather_into_tensor gather scatter reduce_scatter
-        reduce_scatter_tensor all_to_all all_to_all_single barrier monitored_barrier
-        all_reduce_coalesced all_gather_coalesced Coalesced""",
+        reduce_scatter_tensor all_to_all all_to_all_single barrier monitored_barrier""",
+    "fx.distributed.coalescing": "Coalesced all_reduce_coalesced all_gather_coalesced",
     "fx.distributed.messages": """
         isend irecv send recv P2POp batch_isend_irecv all_gather_object gather_object
         broadcast_object_list scatter_object_list send_object_list recv_object_list""",

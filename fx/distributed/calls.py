@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent import futures
 from functools import wraps
+from types import GenericAlias
 from typing import Any
 
 from fx.distributed.agent import Agent, Call, WorkerInfo
@@ -38,13 +39,21 @@ class Future:
         self._answer: futures.Future[Any] = futures.Future() if answer is None else answer
         self._call = call
 
+    __class_getitem__ = classmethod(GenericAlias)  # Future[Tensor], as annotations have it
+
     def set_result(self, result: Any) -> None:
-        """Give the answer to those that wait."""
-        self._answer.set_result(result)
+        """Give the answer to those that wait, once."""
+        self._once(self._answer.set_result, result)
 
     def set_exception(self, result: BaseException) -> None:
         """Let those that wait raise."""
-        self._answer.set_exception(result)
+        self._once(self._answer.set_exception, result)
+
+    def _once(self, tell: Callable[[Any], None], what: Any) -> None:
+        try:
+            tell(what)
+        except futures.InvalidStateError as error:
+            raise DistError("Future can only be marked completed once.") from error
 
     def done(self) -> bool:
         """Whether the answer is there, or what it failed with."""
@@ -71,6 +80,7 @@ class Future:
 
     def then(self, callback: Callable[[Future], Any]) -> Future:
         """A future of what a function gives of this one, called as soon as it is done."""
+        callable_of(callback)
         out: futures.Future[Any] = futures.Future()
 
         def go_on(_: Any) -> None:
@@ -84,6 +94,7 @@ class Future:
 
     def add_done_callback(self, callback: Callable[[Future], Any]) -> None:
         """Call a function with this when it is done."""
+        callable_of(callback)
         self._answer.add_done_callback(lambda _: callback(self))
 
 
@@ -169,6 +180,19 @@ def callable_of(function: Any) -> Callable[..., Any]:
     if not callable(function):
         raise TypeError(f"function should be callable, and is {function!r}")
     return function  # type: ignore[no-any-return]
+
+
+def get_rpc_timeout() -> float:
+    """The seconds that a call takes at most which names no timeout; 0: no end."""
+    required()
+    return seconds
+
+
+def set_rpc_timeout(timeout: float) -> None:
+    """Let calls from this worker that name no timeout take so many seconds at most; 0: no end."""
+    global seconds
+    required()
+    seconds = time_of(timeout)
 
 
 def time_of(timeout: float) -> float:

@@ -18,14 +18,15 @@ from fx.distributed import exchange, reductions, staged
 from fx.distributed.filling import Array, Place, array_of, each_of, fits, into, kept, stacked
 from fx.distributed.groups import ProcessGroup, meet, world
 from fx.distributed.reductions import ReduceOp
+from fx.distributed.timeouts import span
 from fx.distributed.work import Steps, Work
 from fx.errors import ArgumentError, ShapeError
 from fx.ops.shapes.joining import concat
 
-_gathering: list[list[Work]] = []  # the works of the coalescing blocks that are open
+gathering: list[list[Work]] = []  # the works of the coalescing blocks that are open
 
 
-def _call(
+def called(
     group: ProcessGroup,
     x: Array | None,
     key: tuple[Any, ...],
@@ -39,7 +40,7 @@ def _call(
     Args:
         steps: of ``exchange``; in a function that is being staged, what ``staged`` gave.
     """
-    later = later or bool(_gathering)
+    later = later or bool(gathering)
     if modes.stage is None:
         whole = exchange.checked(group, key, steps, later)
         work = Work(group, key[0], whole, fill, 0 if x is None else x.nbytes).begin()
@@ -48,12 +49,12 @@ def _call(
     if not later:
         work.wait(timeout)
         return work.value()
-    if _gathering:
-        _gathering[-1].append(work)
+    if gathering:
+        gathering[-1].append(work)
     return work
 
 
-def _engine() -> Any:
+def engine() -> Any:
     """What moves: by messages that are sent now, or by nodes of a function that is being staged."""
     return exchange if modes.stage is None else staged
 
@@ -63,11 +64,11 @@ def _value(x: Any, what: str) -> Any:
     return array_of(x, what) if modes.stage is None else staged.value_of(x, what)
 
 
-def _values(listed: Any, what: str) -> list[Any]:
+def values_of(listed: Any, what: str) -> list[Any]:
     return each_of(listed, what, _value)
 
 
-def _spec(x: Array) -> tuple[Any, tuple[int, ...]]:
+def spec_of(x: Array) -> tuple[Any, tuple[int, ...]]:
     return x.dtype, x.shape
 
 
@@ -108,8 +109,8 @@ def all_reduce(
     reductions.check(op, x.dtype, "all_reduce")
     place = Place(tensor, "all_reduce")
     kept([place], "all_reduce", "x = all_reduce(x)")
-    key = ("all_reduce", _spec(x), str(op))
-    return _call(g, x, key, _engine().reduce_all(g, x, op), place.filled, async_op)
+    key = ("all_reduce", spec_of(x), str(op))
+    return called(g, x, key, engine().reduce_all(g, x, op), place.filled, async_op)
 
 
 def reduce(
@@ -126,9 +127,9 @@ def reduce(
     root, place = _root(g, dst, group_dst, "reduce"), Place(tensor, "reduce")
     if g.rank() == root:
         kept([place], "reduce", "x = reduce(x, dst)")
-    key = ("reduce", _spec(x), str(op), f"dst={g.ranks[root]}")
-    steps = _engine().reduce_to(g, x, op, root)
-    return _call(
+    key = ("reduce", spec_of(x), str(op), f"dst={g.ranks[root]}")
+    steps = engine().reduce_to(g, x, op, root)
+    return called(
         g, x, key, steps, lambda out: tensor if out is None else place.filled(out), async_op
     )
 
@@ -145,28 +146,51 @@ def broadcast(
     root, place = _root(g, src, group_src, "broadcast"), Place(tensor, "broadcast")
     if g.rank() != root:
         kept([place], "broadcast", "x = broadcast(x, src)")
-    key = ("broadcast", _spec(x), f"src={g.ranks[root]}")
+    key = ("broadcast", spec_of(x), f"src={g.ranks[root]}")
     fill = place.filled if g.rank() != root else lambda out: tensor
-    return _call(g, x, key, _engine().broadcast(g, x, root), fill, async_op)
+    return called(g, x, key, engine().broadcast(g, x, root), fill, async_op)
 
 
 def all_gather(tensor_list: Any, tensor: Any, group: Any = None, async_op: bool = False) -> Any:
-    """The tensors of all ranks, a list, in each; ``tensor_list`` is filled."""
-    g, x = world(group), _value(tensor, "all_gather")
-    _listed(tensor_list, g, x, "all_gather")
-    key = ("all_gather", _spec(x))
-    return _call(g, x, key, _engine().gather_all(g, x), into(tensor_list, "all_gather"), async_op)
+    """The tensors of all ranks, a list, in each; ``tensor_list`` is filled.
+
+    Args:
+        tensor_list: for each rank a tensor of the shape that its ``tensor`` has; the shapes may
+            differ, and every rank gives the same list of them.
+        tensor: of one dtype in all ranks.
+        group: the ranks; None: all.
+        async_op: give a ``Work`` at once.
+    """
+    what = "all_gather"
+    g, x = world(group), _value(tensor, what)
+    outs, fill = _listed(tensor_list, g, x, what), into(tensor_list, what)
+    if _alike(outs):
+        fits(outs[0], x.shape, x.dtype, what)
+        return called(g, x, (what, spec_of(x)), engine().gather_all(g, x), fill, async_op)
+    steps = engine().all_to_all_ragged(g, [x] * g.size(), [_room(out) for out in outs])
+    return called(g, x, _ragged(what, outs, g, x), steps, fill, async_op)
 
 
-def _listed(listed: Any, group: ProcessGroup, x: Array, what: str) -> None:
-    """Refuse a list that is not of one such tensor for each rank."""
-    arrays = _values(listed, what)
+def _alike(arrays: Sequence[Any]) -> bool:
+    return all(a.shape == arrays[0].shape for a in arrays)
+
+
+def _ragged(what: str, listed: Sequence[Any], group: ProcessGroup, mine: Any) -> tuple[Any, ...]:
+    """The key of a list with a shape for each rank; a rank with another one has another key."""
+    wrong = mine.shape != listed[group.rank()].shape
+    return what, *map(spec_of, listed), *([f"this rank has {list(mine.shape)}"] if wrong else [])
+
+
+def _listed(listed: Any, group: ProcessGroup, x: Array, what: str) -> list[Any]:
+    """The tensors of a list, of which there is one for each rank, of the dtype of ``x``."""
+    arrays = values_of(listed, what)
     if len(arrays) != group.size():
         raise ShapeError(
             f"{what}: a list of {len(arrays)} tensors, and the group has {group.size()} ranks"
         )
     for a in arrays:
-        fits(a, x.shape, x.dtype, what)
+        fits(a, a.shape, x.dtype, what)
+    return arrays
 
 
 def all_gather_into_tensor(
@@ -185,7 +209,7 @@ def all_gather_into_tensor(
     place = Place(output_tensor, what)
     kept([place], what, f"out = {what}(out, x)")
     fill = lambda a: place.filled(a.reshape(out.shape))
-    return _call(g, x, (what, _spec(x)), _engine().gather_all(g, x), fill, async_op)
+    return called(g, x, (what, spec_of(x)), engine().gather_all(g, x), fill, async_op)
 
 
 def gather(
@@ -202,12 +226,13 @@ def gather(
     if g.rank() == root:
         if gather_list is None:
             raise ArgumentError("gather: rank dst gives gather_list, a tensor for each rank")
-        _listed(gather_list, g, x, "gather")
+        for a in _listed(gather_list, g, x, "gather"):
+            fits(a, x.shape, x.dtype, "gather")
     elif gather_list:
         raise ArgumentError("gather: gather_list is of rank dst alone")
     fill = into(gather_list, "gather") if g.rank() == root else lambda out: None
-    key = ("gather", _spec(x), f"dst={g.ranks[root]}")
-    return _call(g, x, key, _engine().gather_to(g, x, root), fill, async_op)
+    key = ("gather", spec_of(x), f"dst={g.ranks[root]}")
+    return called(g, x, key, engine().gather_to(g, x, root), fill, async_op)
 
 
 def scatter(
@@ -225,14 +250,14 @@ def scatter(
     if g.rank() == root:
         if scatter_list is None:
             raise ArgumentError("scatter: rank src gives scatter_list, a tensor for each rank")
-        parts = stacked(_values(scatter_list, "scatter"), g.size(), "scatter")
+        parts = stacked(values_of(scatter_list, "scatter"), g.size(), "scatter")
         fits(x, parts.shape[1:], parts.dtype, "scatter")
     elif scatter_list:
         raise ArgumentError("scatter: scatter_list is of rank src alone")
     place = Place(tensor, "scatter")
     kept([place], "scatter", "x = scatter(x, ...)")
-    key = ("scatter", _spec(x), f"src={g.ranks[root]}")
-    return _call(g, x, key, _engine().scatter(g, parts, x, root), place.filled, async_op)
+    key = ("scatter", spec_of(x), f"src={g.ranks[root]}")
+    return called(g, x, key, engine().scatter(g, parts, x, root), place.filled, async_op)
 
 
 def reduce_scatter(
@@ -242,11 +267,21 @@ def reduce_scatter(
     group: Any = None,
     async_op: bool = False,
 ) -> Any:
-    """Of the tensors that each rank lists, one for each: the reduction of those for this rank."""
-    g, out = world(group), _value(output, "reduce_scatter")
-    x = stacked(_values(input_list, "reduce_scatter"), g.size(), "reduce_scatter")
-    fits(out, x.shape[1:], x.dtype, "reduce_scatter")
-    return _reduce_scatter(g, output, x, op, async_op, "reduce_scatter")
+    """Of the tensors that each rank lists, one for each: the reduction of those for this rank.
+
+    The shapes may differ from rank to rank; every rank gives the same list of them.
+    """
+    what = "reduce_scatter"
+    g, out = world(group), _value(output, what)
+    parts = _listed(input_list, g, out, what)
+    reductions.check(op, out.dtype, what)
+    if _alike(parts):
+        x = stacked(parts, g.size(), what)
+        fits(out, x.shape[1:], x.dtype, what)
+        steps = engine().reduce_scatter(g, x, op)
+        return _reduce_scatter(g, output, x, (what, spec_of(x)), steps, op, async_op)
+    steps = engine().reduce_scatter_ragged(g, parts, op)
+    return _reduce_scatter(g, output, out, _ragged(what, parts, g, out), steps, op, async_op)
 
 
 def reduce_scatter_tensor(
@@ -261,17 +296,18 @@ def reduce_scatter_tensor(
             f"{out.size * g.size()} elements"
         )
     fits(out, out.shape, x.dtype, what)
-    return _reduce_scatter(g, output, x.reshape((g.size(), *out.shape)), op, async_op, what)
+    reductions.check(op, x.dtype, what)
+    x = x.reshape((g.size(), *out.shape))
+    steps = engine().reduce_scatter(g, x, op)
+    return _reduce_scatter(g, output, x, (what, spec_of(x)), steps, op, async_op)
 
 
 def _reduce_scatter(
-    g: ProcessGroup, output: Any, x: Array, op: ReduceOp, later: bool, what: str
+    g: ProcessGroup, output: Any, x: Array, key: Any, steps: Steps, op: ReduceOp, later: bool
 ) -> Any:
-    reductions.check(op, x.dtype, what)
-    place = Place(output, what)
-    kept([place], what, f"out = {what}(out, x)")
-    key = (what, _spec(x), str(op))
-    return _call(g, x, key, _engine().reduce_scatter(g, x, op), place.filled, later)
+    place = Place(output, key[0])
+    kept([place], key[0], f"out = {key[0]}(out, x)")
+    return called(g, x, (*key, str(op)), steps, place.filled, later)
 
 
 def all_to_all(
@@ -279,8 +315,8 @@ def all_to_all(
 ) -> Any:
     """A tensor to each rank, and one from each, of any sizes; ``output_tensor_list`` is filled."""
     g = world(group)
-    parts = _values(input_tensor_list, "all_to_all")
-    outs = _values(output_tensor_list, "all_to_all")
+    parts = values_of(input_tensor_list, "all_to_all")
+    outs = values_of(output_tensor_list, "all_to_all")
     for listed in (parts, outs):
         if len(listed) != g.size():
             raise ShapeError(
@@ -289,8 +325,8 @@ def all_to_all(
     for a in (*parts, *outs):
         fits(a, a.shape, parts[0].dtype, "all_to_all")
     key = ("all_to_all", parts[0].dtype.name)
-    steps = _engine().all_to_all_ragged(g, parts, [_room(o) for o in outs])
-    return _call(g, parts[g.rank()], key, steps, into(output_tensor_list, "all_to_all"), async_op)
+    steps = engine().all_to_all_ragged(g, parts, [_room(o) for o in outs])
+    return called(g, parts[g.rank()], key, steps, into(output_tensor_list, "all_to_all"), async_op)
 
 
 def all_to_all_single(
@@ -316,7 +352,7 @@ def all_to_all_single(
     kept([place], what, f"out = {what}(out, x)")
     fill = lambda filled: place.filled(room if modes.stage is None else concat(filled))
     key = (what, x.dtype.name)
-    return _call(g, x, key, _engine().all_to_all_ragged(g, parts, outs), fill, async_op)
+    return called(g, x, key, engine().all_to_all_ragged(g, parts, outs), fill, async_op)
 
 
 def _room(x: Any) -> Any:
@@ -346,7 +382,7 @@ def barrier(
 ) -> Any:
     """Wait until every rank is here."""
     g = world(group)
-    return _call(g, None, ("barrier",), _engine().barrier(g), lambda out: None, async_op, timeout)
+    return called(g, None, ("barrier",), engine().barrier(g), lambda out: None, async_op, timeout)
 
 
 def monitored_barrier(
@@ -360,63 +396,5 @@ def monitored_barrier(
     """
     g = world(group)
     if g.comm is not None and g.size() > 1:
-        seconds = g.seconds if timeout is None else timeout.total_seconds()
-        meet(g, range(g.size()), seconds, "monitored_barrier", wait_all_ranks)
-
-
-# several at once ----------------------------------------------------------------------------------
-
-
-class Coalesced:
-    """A block whose collectives are under way together; ``wait`` for all of them.
-
-    Example:
-        >>> import fx, fx.distributed as dist
-        >>> dist.init_process_group("fake", rank=0, world_size=2)
-        >>> x = [fx.nn.Buffer(fx.ones(2)), fx.nn.Buffer(fx.ones(3))]
-        >>> with dist.Coalesced() as together:
-        ...     for each in x:
-        ...         work = dist.all_reduce(each)
-        >>> dist.destroy_process_group()
-    """
-
-    def __init__(self, group: Any = None, device: Any = None, async_ops: bool = False) -> None:
-        self._later = async_ops
-        self.works: list[Work] = []
-
-    def __enter__(self) -> Coalesced:
-        _gathering.append(self.works)
-        return self
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        _gathering.remove(self.works)
-        if kind is None and not self._later:
-            self.wait()
-
-    def append(self, work: Work) -> None:
-        """Wait for this one too."""
-        self.works.append(work)
-
-    def wait(self) -> None:
-        """Wait for all."""
-        for work in self.works:
-            work.wait()
-
-
-def all_reduce_coalesced(
-    tensors: Any, op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False
-) -> Any:
-    """``all_reduce`` of each of a list, under way together; the results, or a ``Coalesced``."""
-    with Coalesced(group, async_ops=True) as together:
-        works = [all_reduce(x, op, group, async_op=True) for x in tensors]
-    return together if async_op else [work.value() for work in works]
-
-
-def all_gather_coalesced(
-    output_tensor_lists: Any, input_tensor_list: Any, group: Any = None, async_op: bool = False
-) -> Any:
-    """``all_gather`` of each of a list, under way together."""
-    with Coalesced(group, async_ops=True) as together:
-        pairs = zip(output_tensor_lists, input_tensor_list, strict=True)
-        works = [all_gather(outs, x, group, async_op=True) for outs, x in pairs]
-    return together if async_op else [work.value() for work in works]
+        late = g.timeout if timeout is None else span(timeout, "monitored_barrier")
+        meet(g, range(g.size()), late.total_seconds(), "monitored_barrier", wait_all_ranks)

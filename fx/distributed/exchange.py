@@ -219,6 +219,15 @@ def reduce_scatter(group: Any, x: Array, op: ReduceOp) -> Steps:
     return reductions.after(op, out, len(group.ranks))
 
 
+def reduce_scatter_ragged(group: Any, parts: Sequence[Array], op: ReduceOp) -> Steps:
+    """Of a part of its own shape for each rank: the reduction of this rank's."""
+    mine = parts[group.rank()]
+    if not _moves(group):
+        return reductions.before(op, mine).copy()
+    found = yield from all_to_all_ragged(group, parts, [np.empty_like(mine) for _ in parts])
+    return reductions.tree(op, found, mine.dtype)
+
+
 # moves --------------------------------------------------------------------------------------------
 
 

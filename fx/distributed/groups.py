@@ -11,6 +11,7 @@ from typing import Any
 
 from fx.distributed import mpi
 from fx.distributed.errors import DistError, DistStoreError
+from fx.distributed.timeouts import span
 from fx.errors import ArgumentError
 from fx.frames import user_line
 
@@ -118,8 +119,26 @@ class ProcessGroup:
             )
         return self.ranks.index(rank)
 
+    def __getattr__(self, name: str) -> Any:
+        function = _FUNCTIONS.get(name)
+        hint = f"; write {function}(..., group=group, async_op=True)" if function else ""
+        raise AttributeError(f"'ProcessGroup' object has no attribute {name!r}{hint}")
+
     def __repr__(self) -> str:
         return f"ProcessGroup({self.group_name}: ranks {_listed(self.ranks)})"
+
+
+_FUNCTIONS = {  # for what are methods of PyTorch's groups
+    "allreduce": "all_reduce",
+    "allreduce_coalesced": "all_reduce_coalesced",
+    "allgather": "all_gather",
+    "_allgather_base": "all_gather_into_tensor",
+    "alltoall": "all_to_all",
+    "alltoall_base": "all_to_all_single",
+    "_reduce_scatter_base": "reduce_scatter_tensor",
+    **{name: name for name in ("broadcast", "reduce", "gather", "scatter", "reduce_scatter")},
+    **{name: name for name in ("barrier", "monitored_barrier", "send", "recv")},
+}
 
 
 def _listed(ranks: tuple[int, ...]) -> str:
@@ -140,8 +159,8 @@ class group:
     WORLD: ProcessGroup | None = None
 
 
-class NotInGroup(DistError):
-    """This rank is not in the group whose collective it called."""
+class NotInGroup(DistError, ValueError):
+    """This rank is not in the group whose collective it called; a ValueError, as in PyTorch."""
 
 
 _groups: dict[str, ProcessGroup] = {}
@@ -223,6 +242,7 @@ def new_group(
             f"the new group's world size should be less or equal to the world size set by "
             f"init_process_group: {len(chosen)} ranks of a world of {whole.size()}"
         )
+    late = whole.timeout if timeout is None else span(timeout, "new_group")
     wrong = [r for r in chosen if not 0 <= r < whole.size()]
     if wrong:
         raise ArgumentError(
@@ -241,7 +261,6 @@ def new_group(
     if whole.rank() not in chosen:
         return GroupMember.NON_GROUP_MEMBER
     mine, comm = chosen.index(whole.rank()), None
-    late = whole.timeout if timeout is None else timeout
     if whole.comm is not None:
         meet(whole, chosen, late.total_seconds(), f"new_group({chosen})")
         members = whole.comm.Get_group().Incl(chosen)

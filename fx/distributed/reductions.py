@@ -31,11 +31,12 @@ class ReduceOp:
     BOR: ClassVar[ReduceOp]
     BXOR: ClassVar[ReduceOp]
     PREMUL_SUM: ClassVar[ReduceOp]
+    RedOpType: ClassVar[type[ReduceOp]]  # PyTorch's other name of their kind
 
-    __slots__ = ("_name", "_text", "factor", "work")
+    __slots__ = ("_text", "factor", "name", "work")
 
     def __init__(self, name: str, work: str, factor: Any = None) -> None:
-        self._name, self.work, self.factor = name, work, factor
+        self.name, self.work, self.factor = name, work, factor
         self._text = f"RedOpType.{name}" + ("" if factor is None else f"({factor})")
 
     def __call__(self, factor: Any) -> ReduceOp:
@@ -50,7 +51,7 @@ class ReduceOp:
         return hash(self._key())
 
     def _key(self) -> tuple[str, Any]:
-        return self._name, self.factor
+        return self.name, self.factor
 
     def __str__(self) -> str:
         return self._text
@@ -59,7 +60,7 @@ class ReduceOp:
         return f"<{self}>"
 
     def __reduce__(self) -> Any:
-        return ReduceOp, (self._name, self.work, self.factor)
+        return ReduceOp, (self.name, self.work, self.factor)
 
     def __copy__(self) -> ReduceOp:
         return self
@@ -80,6 +81,7 @@ for _name, _work in {
     "PREMUL_SUM": "sum",
 }.items():
     setattr(ReduceOp, _name, ReduceOp(_name, _work))
+ReduceOp.RedOpType = ReduceOp
 
 _WORKS: dict[str, Callable[..., Any]] = {
     "sum": np.add,
@@ -104,7 +106,7 @@ def check(op: Any, dtype: Any, what: str) -> None:
         raise TypeError(f"{what}: op is a ReduceOp, as ReduceOp.SUM, not {op!r}")
     if op is ReduceOp.PREMUL_SUM:
         raise TypeError(f"{what}: write ReduceOp.PREMUL_SUM(factor)")
-    name = op._name
+    name = op.name
     if (
         (name in ("AVG", "PREMUL_SUM") and dtype not in dtypes.INEXACT)
         or (name in ("MIN", "MAX") and dtype in dtypes.COMPLEX)
@@ -120,7 +122,7 @@ def before(op: ReduceOp, array: Array) -> Array:
 
 def after(op: ReduceOp, array: Array, size: int) -> Array:
     """What becomes of the sum."""
-    if op is not ReduceOp.AVG and op._name != "AVG":
+    if op is not ReduceOp.AVG and op.name != "AVG":
         return array
     return np.divide(array, size, out=array)
 
@@ -143,7 +145,7 @@ def tree(op: ReduceOp, parts: list[Array], dtype: Any, out: Array | None = None)
             pairs = [work(a, b) for a, b in zip(level[::2], level[1::2])]
             level = pairs + level[len(pairs) * 2 :]
         found = np.asarray(work(*level, out=last) if len(level) == 2 else level[0])
-    found = after(op, found, len(parts)) if op._name == "AVG" else found
+    found = after(op, found, len(parts)) if op.name == "AVG" else found
     if out is None:
         return found.astype(dtype, copy=False)  # of no axes NumPy gives a number
     if found is not out:

@@ -6,6 +6,7 @@ import itertools
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from types import GenericAlias
 from typing import Any
 
 from fx.distributed.agent import Agent, WorkerInfo, is_sending, named
@@ -18,6 +19,7 @@ from fx.distributed.calls import (
     time_of,
 )
 from fx.distributed.errors import DistError
+from fx.tensor import Tensor
 
 _Key = tuple[int, int]  # of a value: the rank that asked for it, and a number there
 _numbers = itertools.count()
@@ -31,6 +33,8 @@ class RRef:
     ``RRef(value)`` refers to a value of this worker. One that is an argument or a result of a call
     counts there too; elsewhere it cannot be pickled.
     """
+
+    __class_getitem__ = classmethod(GenericAlias)  # RRef[Tensor], as annotations have it
 
     def __init__(self, value: Any, type_hint: Any = None) -> None:
         agent = required()
@@ -85,6 +89,28 @@ class RRef:
             return self.local_value()
         self._confirm()
         return self._asked(_fetch, (), {}, timeout, "to_here").wait()
+
+    def backward(self, dist_autograd_ctx_id: int = -1, retain_graph: bool = False) -> None:
+        """Pull back from the value, a scalar, in its owner.
+
+        Args:
+            dist_autograd_ctx_id: of a ``context`` of ``torch.distributed.autograd``, in which the
+                pass goes on in other workers. In the owner -1: of ``value.backward()``.
+            retain_graph: leave the value's tape for another pass; that of a context stays anyway.
+
+        Raises:
+            RuntimeError: if the value is no tensor, or this worker not its owner and no context is
+                given; what the backward pass raises.
+        """
+        given = dist_autograd_ctx_id, retain_graph
+        if self.is_owner():
+            self._confirm()
+            _backward(self._key, *given)
+            return
+        if dist_autograd_ctx_id == -1:
+            raise DistError("User RRefs require 'dist_autograd_ctx_id' to be specified")
+        self._confirm()
+        self._asked(_backward, given, {}, UNSET_RPC_TIMEOUT, "backward").wait()
 
     def rpc_sync(self, timeout: float = UNSET_RPC_TIMEOUT) -> Any:
         """``r.rpc_sync().method(...)`` calls it in the owner, and waits for what it gives."""
@@ -181,6 +207,20 @@ def _fetch(at: _Key) -> Any:
 
 def _call(at: _Key, name: str, args: Any, kwargs: Any) -> Any:
     return getattr(_fetch(at), name)(*args, **kwargs)
+
+
+def _backward(at: _Key, context: int, retain_graph: bool) -> None:
+    from fx.distributed import remote_gradients  # which asks by calls
+
+    value = _fetch(at)
+    if not isinstance(value, Tensor):
+        raise DistError(
+            f"RRef should contain a tensor for .backward(), and has a {type(value).__name__}"
+        )
+    if context == -1:
+        value.backward(retain_graph=retain_graph)
+    else:
+        remote_gradients.backward(context, [value], retain_graph)
 
 
 def _count(at: _Key, change: int) -> None:

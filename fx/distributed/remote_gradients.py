@@ -13,6 +13,8 @@ What arrives at other leaves adds up in the context, apart from ``grad``: one wo
 contexts at a time. A pass is linear in its cotangents, so a leaf that is come to from several calls
 passes them on one by one; it costs a call each.
 
+A model in ``DistributedDataParallel`` averages what arrives at its parameters, in the context.
+
 Source: ``torch.distributed.autograd``, whose mode of all sends (FAST) this does not need.
 """
 
@@ -25,7 +27,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from fx.backward_pass import backward_pass
-from fx.distributed import calls
+from fx.distributed import averaged, calls
 from fx.distributed.agent import Agent, following
 from fx.distributed.errors import DistError
 from fx.errors import BackwardError
@@ -53,6 +55,11 @@ class Context:
         self.gradients: dict[Leaf, Tensor] = {}
         self.owners: dict[Leaf, Any] = {}
         self.kept: list[Tensor] = []  # leaves live as long as their tensors
+
+    def put(self, leaf: Leaf, ct: Tensor) -> None:
+        """Let this be what has arrived at a leaf of this worker."""
+        self.gradients[leaf] = ct
+        self.owners[leaf] = leaf.variable
 
 
 @contextmanager
@@ -169,12 +176,13 @@ def _pulled(number: int, cotangents: Sequence[tuple[int, Tensor]]) -> None:
 
 
 def _pull(number: int, one: Context, starts: list[tuple[Node, Tensor]]) -> None:
-    leaves = _leaves([node for node, _ in starts])
     sums: dict[Node, Tensor] = {}
     for node, ct in starts:  # one that is a leaf itself, or is sent twice, has several
         sums[node] = sums[node] + ct if node in sums else ct
+    leaves = _leaves(list(sums))
     found = backward_pass(list(sums.items()), level=0, keep=True, accumulate=False, inputs=leaves)
     away: dict[int, list[tuple[int, Tensor]]] = {}
+    here: list[Leaf] = []
     with _lock:
         for leaf in leaves:
             if leaf not in found:
@@ -185,8 +193,9 @@ def _pull(number: int, one: Context, starts: list[tuple[Node, Tensor]]) -> None:
                 away.setdefault(rank, []).append((key, ct))
             else:
                 before = one.gradients.get(leaf)
-                one.gradients[leaf] = ct if before is None else before + ct
-                one.owners[leaf] = leaf.variable
+                one.put(leaf, ct if before is None else before + ct)
+                here.append(leaf)
+    averaged.tell(one, here)
     agent = calls.required()
     outer, following.context = following.context, None  # cotangents have no history
     try:
@@ -201,7 +210,7 @@ def _pull(number: int, one: Context, starts: list[tuple[Node, Tensor]]) -> None:
 
 
 def _leaves(roots: list[Node]) -> list[Leaf]:
-    """The leaves that a pass from here comes to."""
+    """The leaves that a pass from different nodes comes to, each once."""
     out, done, stack = [], set(roots), list(roots)
     while stack:
         node = stack.pop()

@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl, urlencode, urlparse
 from fx.distributed import groups, mpi, recorder
 from fx.distributed.errors import DistBackendError, DistError, DistStoreError
 from fx.distributed.store import FileStore, PrefixStore, Store, TCPStore
+from fx.distributed.timeouts import span
 from fx.errors import ArgumentError
 
 _hosted: Any = None  # the server of PMI that rank 0 started
@@ -77,9 +78,7 @@ def init_process_group(
         raise ArgumentError(f"reduction is 'engine' or 'ordered', not {reduction!r}")
     if store is not None and init_method is not None:
         raise ArgumentError("Cannot specify both init_method and store.")
-    late = groups.default_pg_timeout if timeout is None else timeout
-    if not isinstance(late, timedelta):
-        raise TypeError(f"timeout is a datetime.timedelta, not {late!r}")
+    late = groups.default_pg_timeout if timeout is None else span(timeout, "init_process_group")
     name = _backend(backend)
     if name == "fake":
         rank, world_size = numbers(rank, world_size, None)

@@ -21,10 +21,12 @@ from fx.distributed.agent import Agent, WorkerInfo, host_for
 from fx.distributed.calls import (
     UNSET_RPC_TIMEOUT,
     Future,
+    get_rpc_timeout,
     get_worker_info,
     required,
     rpc_async,
     rpc_sync,
+    set_rpc_timeout,
     time_of,
 )
 from fx.distributed.errors import DistError, DistNetworkError
@@ -40,11 +42,13 @@ __all__ = [
     "RpcBackendOptions",
     "TensorPipeRpcBackendOptions",
     "WorkerInfo",
+    "get_rpc_timeout",
     "get_worker_info",
     "init_rpc",
     "remote",
     "rpc_async",
     "rpc_sync",
+    "set_rpc_timeout",
     "shutdown",
 ]
 

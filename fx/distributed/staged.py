@@ -107,7 +107,7 @@ def _reduced(group: Any, xs: list[Tensor], op: ReduceOp) -> Sequence[Tensor]:
         found = message(*xs, **axis_of(group))
     else:
         found = [message(x, **axis_of(group)) for x in xs]
-    return [x / group.size() for x in found] if op._name == "AVG" else found
+    return [x / group.size() for x in found] if op.name == "AVG" else found
 
 
 def _ordered(group: Any, x: Tensor, op: ReduceOp) -> Tensor:
@@ -125,7 +125,7 @@ def _tree(group: Any, rows: Tensor, op: ReduceOp) -> Tensor:
     while len(level) > 1:
         pairs = [by(a, b) for a, b in zip(level[::2], level[1::2])]
         level = pairs + level[len(pairs) * 2 :]
-    out = level[0] / n if op._name == "AVG" else level[0]
+    out = level[0] / n if op.name == "AVG" else level[0]
     return out if out.dtype == dtype else astype(out, dtype=dtype)  # type: ignore[no-any-return]
 
 
@@ -205,7 +205,12 @@ def reduce_scatter(group: Any, x: Tensor, op: ReduceOp) -> Tensor:
         if op.work != "sum" or group.ordered or mpi.operation(op.work, x.dtype) is None:
             return _tree(group, _exchanged(group, x), op)
         out = prims.psum_scatter(x, index_of(group), **axis_of(group))
-        return out / group.size() if op._name == "AVG" else out
+        return out / group.size() if op.name == "AVG" else out
+
+
+def reduce_scatter_ragged(group: Any, parts: Sequence[Tensor], op: ReduceOp) -> Tensor:
+    """There is none, as for ``all_to_all``."""
+    refuse_staging(modes.stage, "reduce_scatter of parts of several shapes")
 
 
 def gather_all(group: Any, x: Tensor) -> Tensor:

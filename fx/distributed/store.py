@@ -12,6 +12,7 @@ import secrets
 import socket
 import threading
 from collections.abc import Callable, Sequence
+from copy import copy
 from datetime import timedelta
 from multiprocessing import AuthenticationError
 from multiprocessing.managers import BaseManager, MakeProxyType
@@ -20,6 +21,7 @@ from time import monotonic, sleep
 from typing import Any
 
 from fx.distributed.errors import DistNetworkError, DistStoreError
+from fx.distributed.timeouts import span
 from fx.errors import ArgumentError
 
 DEFAULT_TIMEOUT = timedelta(seconds=300)
@@ -88,7 +90,7 @@ class Store:
 
     def __init__(self, table: Any, timeout: timedelta = DEFAULT_TIMEOUT) -> None:
         self._table = table
-        self._timeout = timeout
+        self._timeout = span(timeout, "Store")
 
     def set(self, key: str, value: str | bytes) -> None:
         """Put a value under a key."""
@@ -108,7 +110,7 @@ class Store:
 
     def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
         """Wait until something is under each key."""
-        self._look(keys, self._timeout if timeout is None else timeout)
+        self._look(keys, self._timeout if timeout is None else span(timeout, "wait"))
 
     def check(self, keys: Sequence[str]) -> bool:
         """Whether something is under each key now."""
@@ -140,6 +142,10 @@ class Store:
         """How many keys there are."""
         return len(self._table.keys())
 
+    def clone(self) -> Store:
+        """Another one with the same keys, and a timeout of its own."""
+        return copy(self)
+
     @property
     def timeout(self) -> timedelta:
         """How long ``get`` and ``wait`` wait."""
@@ -147,7 +153,7 @@ class Store:
 
     def set_timeout(self, timeout: timedelta) -> None:
         """Let ``get`` and ``wait`` wait so long."""
-        self._timeout = timeout
+        self._timeout = span(timeout, "Store")
 
     def has_extended_api(self) -> bool:
         """True: there are ``append``, ``multi_get`` and ``multi_set``."""
@@ -218,7 +224,7 @@ class TCPStore(Store):
                 table = Table()
                 self.port = _serve(table, host_name, port)
         else:
-            table = _reach(host_name, port, timeout)
+            table = _reach(host_name, port, span(timeout, "TCPStore"))
         super().__init__(table, timeout)
         if world_size is not None and world_size > 0 and wait_for_workers:
             self._meet(world_size, is_master)
@@ -419,4 +425,8 @@ def _address_in(path: str) -> int:
 
 
 def _encoded(value: str | bytes) -> bytes:
-    return value.encode() if isinstance(value, str) else bytes(value)
+    if isinstance(value, str):
+        return value.encode()
+    if not isinstance(value, bytes | bytearray | memoryview):  # bytes(5) are five zeros
+        raise TypeError(f"a store has text or bytes, not {value!r}; write str({value!r})")
+    return bytes(value)

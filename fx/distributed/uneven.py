@@ -17,7 +17,7 @@ from fx.distributed.reductions import ReduceOp
 from fx.distributed.work import Work
 from fx.errors import ArgumentError
 
-_EXHAUSTED = "Detected at least one rank that exhausted inputs. Throwing across all ranks."
+EXHAUSTED = "Detected at least one rank that exhausted inputs. Throwing across all ranks."
 
 
 class JoinHook:
@@ -141,4 +141,4 @@ class Join:
             return
         join._sum(1)
         if join._throw and join._sum(0):
-            raise DistError(_EXHAUSTED)
+            raise DistError(EXHAUSTED)

@@ -8,6 +8,7 @@ from typing import Any
 
 from fx.distributed import counting, mpi, recorder
 from fx.distributed.errors import DistBackendError, DistError
+from fx.distributed.timeouts import span
 from fx.frames import user_line
 from fx.tensor import Tensor
 
@@ -81,7 +82,8 @@ class Work:
         Raises:
             DistError: if it is not in time, naming it, and what it met.
         """
-        seconds = self._group.seconds if timeout is None else timeout.total_seconds()
+        late = self._group.timeout if timeout is None else span(timeout, "wait")
+        seconds = late.total_seconds()
         if not self._done and not mpi.wait(self._test, seconds):
             raise DistError(
                 f"{self._what} of {self._group!r} at {user_line()} has waited {seconds:g} s: not "

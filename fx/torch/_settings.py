@@ -190,6 +190,6 @@ def compiled_with_cxx11_abi() -> bool:
 
 
 @contextmanager
-def flags(**options: Any) -> Any:
+def flags(*values: Any, **options: Any) -> Any:
     """A context that accepts any flag and changes nothing."""
     yield

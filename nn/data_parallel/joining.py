@@ -9,7 +9,7 @@ import numpy as np
 from fx.distributed import exchange
 from fx.distributed.errors import DistError
 from fx.distributed.reductions import ReduceOp
-from fx.distributed.uneven import JoinHook
+from fx.distributed.uneven import EXHAUSTED, JoinHook
 from fx.nn.data_parallel.values import now, take
 
 
@@ -34,7 +34,7 @@ class Joining:
         told = now(self.group, exchange.reduce_all(self.group, mine, ReduceOp.SUM))
         going = np.flatnonzero(told[0])
         if self.throws and 0 < len(going) < size:
-            raise DistError("Detected at least one rank that exhausted inputs.")
+            raise DistError(EXHAUSTED if goes_on else f"Rank {rank} exhausted all inputs.")
         if len(going):
             self.first = int(going[-1])
         self.model._reducer.divisor = None if self.by_all else max(len(going), 1)

@@ -235,6 +235,12 @@ class DistributedDataParallel(Module):
         """Leave parameters and buffers, by name, to each rank; before the module is wrapped."""
         module._ddp_params_and_buffers_to_ignore = list(params_and_buffers_to_ignore)  # type: ignore[attr-defined]
 
+    def _set_static_graph(self) -> None:
+        """``static_graph=True`` said later, before the first pass."""
+        if self._reducer.virtual is not None:
+            raise ArgumentError(f"{NAME}: static_graph does not go with virtual_ranks")
+        self.static_graph = self._reducer.looks = True
+
     def register_comm_hook(self, state: Any, hook: Callable[[Any, Any], Any]) -> None:
         """Let a function send the gradients, once a bucket: ``hook(state, bucket)``, once.
 
@@ -257,6 +263,11 @@ class DistributedDataParallel(Module):
             raise DistError("register_comm_hook can only be called once: there is a hook already")
         self._reducer.hook = partial(hook, state)
         self._hook_compiles = bool(getattr(hook, "keeps_no_state", False))
+
+    @property
+    def forward_sync_buffers(self) -> bool:
+        """Whether passes take the buffers of rank 0: the same as ``broadcast_buffers``."""
+        return self.broadcast_buffers
 
     def _synced(self) -> list[Any]:
         return [b for n, b in self.module.named_buffers() if n not in self._ignored]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from threading import RLock
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from fx import tree
 from fx.config import modes, no_grad
-from fx.distributed import exchange, staged
+from fx.distributed import averaged, exchange, staged
 from fx.distributed.errors import DistError
 from fx.distributed.filling import array_of
 from fx.distributed.reductions import ReduceOp
@@ -46,9 +47,12 @@ class Reducer:
         self._native = staged.native_means(group, last)
         self._started = False
         self._staged = False  # whether the pass is one of a function that is being staged
+        self._context: Any = None  # of torch.distributed.autograd, where gradients lie; else: grad
+        self._lock = RLock()  # a context's gradients come in several threads
         self.synced: Any = WeakKeyDictionary()  # by stage: whether its last pass averages
         for i, p in enumerate(self.params):
             p.register_post_accumulate_grad_hook(partial(self._ready, i))
+        averaged.enter(self, [p._node for p in self.params])
 
     def check_last(self) -> None:
         """Refuse a new pass where the last one was averaged in part."""
@@ -70,14 +74,14 @@ class Reducer:
 
     def prepare(self, out: Any, static: bool) -> Any:
         """Await the gradients of a pass; the result, which may tell later what has a part in it."""
-        self._works, self._started = [], False
+        self._works, self._started, self._context = [], False, None
         self._staged = modes.stage is not None
         first = self.looks and self._static is None
-        self._expect(self._without_part(out) if first else self._static or set())
+        self._expect(self._without_part(_nodes(out)) if first else self._static or set())
         if not first:
             return out
 
-        def begun(used: list[Tensor]) -> None:
+        def begun(used: list[Any]) -> None:
             unused = self._without_part(used)
             if static:
                 self._static = unused
@@ -98,9 +102,8 @@ class Reducer:
         names = ", ".join(self.names[i] for i in sorted(self._waiting))
         return f"no gradient comes in it for {names} of a {NAME}"
 
-    def _without_part(self, out: Any) -> set[int]:
-        """The parameters that no tensor of a result was computed from."""
-        nodes = [x._node for x in tree.leaves(out) if isinstance(x, Tensor) and x._node is not None]
+    def _without_part(self, nodes: list[Any]) -> set[int]:
+        """The parameters that nothing of what these nodes record was computed from."""
         seen = set(map(id, nodes))
         while nodes:
             for parent in nodes.pop().parents:
@@ -109,6 +112,29 @@ class Reducer:
                     seen.add(id(node))
                     nodes.append(node)
         return {i for i, p in enumerate(self.params) if id(p._node) not in seen}
+
+    def ready_in(self, context: Any, i: int) -> None:
+        """The gradient of a parameter is there, in a context of ``torch.distributed.autograd``."""
+        with self._lock:
+            if self._context is context and i not in self._waiting:
+                raise DistError(
+                    f"{self.names[i]} has a gradient in a context of torch.distributed.autograd "
+                    f"behind the average of {NAME}: a parameter takes part in one forward pass, "
+                    f"and find_unused_parameters does not see what lies behind a call"
+                )
+            if not self.armed:
+                return
+            if self.virtual is not None or (self._started and self._context is not context):
+                raise DistError(
+                    f"{NAME}: a context of torch.distributed.autograd has all gradients of a pass, "
+                    f"without virtual_ranks"
+                )
+            self._context = context
+            self._ready(i, self.params[i])
+
+    def _grad(self, i: int) -> Any:
+        p = self.params[i]
+        return p.grad if self._context is None else self._context.gradients.get(p._node)
 
     def _ready(self, i: int, p: Any) -> None:
         """The gradient of a parameter is there."""
@@ -146,7 +172,7 @@ class Reducer:
 
     def _plain(self) -> bool:
         """Whether every rank has every gradient, and wants their means."""
-        return not (self.hook or self.looks or self.joined or self.virtual)
+        return not (self.hook or self.looks or self.joined or self.virtual or self._context)
 
     def _mean(self, bucket: list[int]) -> None:
         """Average the last bucket at once: nothing is left that could go on meanwhile."""
@@ -166,7 +192,9 @@ class Reducer:
         flat = exchange.collective.empty((sum(p.size for p in params),), wide)
         at = 0
         for i, p in zip(bucket, params):
-            held = None if zeros else p.grad  # that of earlier passes too, where this has none
+            held = (
+                None if zeros else self._grad(i)
+            )  # that of earlier passes too, where this has none
             if virtual is not None:
                 held = virtual.sum_of(i, p)
             here = flat[at : at + p.size]
@@ -216,7 +244,9 @@ class Reducer:
                 value = new_tensor(out[at - p.size : at].reshape(p._shape))
                 with no_grad():
                     held = p.grad
-                    if held is None:
+                    if self._context is not None:
+                        self._context.put(p._node, value)
+                    elif held is None:
                         p.grad = value
                     else:
                         held._renew("all_reduce", value)
@@ -283,6 +313,11 @@ def _array(work: Any, bucket: list[int], params: list[Any]) -> Any:
             f"{found!r}; write .then(lambda fut: fut.value()[0])"
         )
     return array_of(found, NAME).astype(params[bucket[0]]._dtype, copy=False)
+
+
+def _nodes(out: Any) -> list[Any]:
+    """The nodes of the tensors of a result."""
+    return [x._node for x in tree.leaves(out) if isinstance(x, Tensor) and x._node is not None]
 
 
 def _cut(params: list[Any], cap: int) -> list[list[int]]:

@@ -33,8 +33,8 @@ class _Watched(Function):
         return None, *cts
 
 
-def watched(out: Any, begun: Callable[[list[Tensor]], None]) -> Any:
-    """The result of a forward pass; ``begun(used)`` hears which tensors a backward pass begins at.
+def watched(out: Any, begun: Callable[[list[Any]], None]) -> Any:
+    """The result of a forward pass; ``begun(used)`` hears at which nodes a backward pass begins.
 
     Args:
         out: tensors, or a tree of them.
@@ -46,6 +46,7 @@ def watched(out: Any, begun: Callable[[list[Tensor]], None]) -> Any:
     leaves, shape = tree.flatten(out)
     places = [i for i, x in enumerate(leaves) if isinstance(x, Tensor) and x._node is not None]
     inner = [leaves[i] for i in places]
+    nodes = [x._node for x in inner]  # now: a write to the result later may be one to these, too
     passes = 0
 
     def noted(used: list[int]) -> None:
@@ -56,7 +57,7 @@ def watched(out: Any, begun: Callable[[list[Tensor]], None]) -> Any:
                 "a second backward pass through the results of one forward pass: their gradients "
                 "are averaged once; add the losses, and write (a + b).backward()"
             )
-        begun([inner[i] for i in used])
+        begun([nodes[i] for i in used])
 
     if not inner:
         return out

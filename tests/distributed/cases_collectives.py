@@ -302,9 +302,47 @@ def case_several_together():
         [size],
         [size] * 2,
     ]
-    rooms = [[fx.zeros(1)] * size, [fx.zeros(2)] * size]
-    got = dist.all_gather_coalesced(rooms, [fx.ones(1) * rank, fx.ones(2) * rank])
-    assert got[1][-1].tolist() == [size - 1] * 2
+    # as many tensors as ranks, of one shape: the lists are of ranks, not of tensors
+    rooms = [[fx.zeros(2) for _ in range(size)] for _ in range(size)]
+    mine = [fx.ones(2) * (10 * rank + i) for i in range(size)]
+    want = [[[10.0 * r + i] * 2 for i in range(size)] for r in range(size)]
+    for got in (
+        dist.all_gather_coalesced(rooms, mine),
+        dist.all_gather_coalesced(rooms, mine, async_op=True).value(),
+        fx.jit(dist.all_gather_coalesced)(rooms, mine),
+        rooms,
+    ):
+        assert [[x.tolist() for x in row] for row in got] == want
+    rooms = [[fx.zeros(1), fx.zeros((2, 0)), fx.zeros((2, 3))] for _ in range(size)]
+    got = dist.all_gather_coalesced(rooms, [fx.ones(r.shape) * rank for r in rooms[0]])
+    assert [row[2].tolist() for row in got] == [[[float(r)] * 3] * 2 for r in range(size)]
+    rooms = [[fx.zeros(1)] * 2] * size
+    raises(ValueError, "2 tensors for 1", dist.all_gather_coalesced, rooms, [fx.ones(1)])
+
+
+def case_of_a_shape_for_each_rank():
+    shapes = [(r + 1, 2) for r in range(size)]
+    for dtype in (fx.float32, fx.bfloat16, fx.int64):
+        rooms = [fx.zeros(shape, dtype=dtype) for shape in shapes]
+        for got in (
+            dist.all_gather(rooms, fx.asarray(has(rank, dtype, shapes[rank]))),
+            dist.all_gather(
+                rooms, fx.asarray(has(rank, dtype, shapes[rank])), async_op=True
+            ).value(),
+        ):
+            for r, x in enumerate(got):
+                same(x, has(r, dtype, shapes[r]))
+        listed = [[has(r + s, dtype, shapes[s]) for s in range(size)] for r in range(size)]
+        for name in ("SUM", "MAX"):
+            got = dist.reduce_scatter(
+                fx.zeros(shapes[rank], dtype=dtype), [fx.asarray(x) for x in listed[rank]],
+                getattr(ReduceOp, name),
+            )  # fmt: skip
+            same(got, reduced(name, [row[rank] for row in listed]))
+    rooms = [fx.zeros(shape) for shape in shapes]
+    one_wrong = fx.ones((4, 2) if rank == size - 1 else shapes[rank])
+    raises(dist.DistError, "this rank has [4, 2]", dist.all_gather, rooms, one_wrong)
+    raises(dist.DistError, "this rank has [4, 2]", dist.reduce_scatter, one_wrong, rooms)
 
 
 def case_groups():
@@ -318,6 +356,8 @@ def case_groups():
         raises(
             dist.DistError, f"rank {rank} does not belong", dist.all_reduce, fx.ones(1), group=pair
         )
+        raises(ValueError, "does not belong", dist.get_backend, pair)
+    raises(AttributeError, "write all_reduce(", getattr, dist.group.WORLD, "allreduce")
     turned = dist.new_group(list(range(size))[::-1], sort_ranks=False)
     assert dist.get_rank(turned) == size - 1 - rank
     assert (
@@ -489,7 +529,8 @@ def case_who_does_not_come_in_time():
         time.sleep(0.8)
     words = f"rank {size - 1} did not come within 0.3 s" if rank == 0 else "did not answer"
     raises(dist.DistStoreError, words, dist.monitored_barrier, soon, wait_all_ranks=True)
-    dist.monitored_barrier(timeout=timedelta(seconds=5))
+    dist.monitored_barrier(timeout=5.0)
+    raises(TypeError, "write datetime.timedelta(seconds=5)", dist.monitored_barrier, timeout=5)
 
 
 def case_ordered_sums_are_those_of_pairs():

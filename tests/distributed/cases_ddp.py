@@ -116,10 +116,13 @@ def case_a_static_graph_that_changes():
         def forward(self, x, first):
             return (self.a if first else self.b)(x)
 
-    wrapped = DistributedDataParallel(Either(), static_graph=True)
-    wrapped(fx.ones((1, 2)), True).sum().backward()
-    words = "had no part in the first pass: static_graph=True is wrong here"
-    refused(words, lambda: wrapped(fx.ones((1, 2)), False).sum().backward())
+    told_later = DistributedDataParallel(Either())
+    told_later._set_static_graph()
+    for wrapped in (DistributedDataParallel(Either(), static_graph=True), told_later):
+        wrapped(fx.ones((1, 2)), True).sum().backward()
+        words = "had no part in the first pass: static_graph=True is wrong here"
+        turns = lambda wrapped=wrapped: wrapped(fx.ones((1, 2)), False).sum().backward()
+        refused(words, turns)
     plain = DistributedDataParallel(Either())
     plain(fx.ones((1, 2)), True).sum().backward()
     again = lambda: plain(fx.ones((1, 2)), True)
@@ -146,7 +149,8 @@ def case_who_is_through_first_raises_in_all():
             for _ in range(2 + rank):
                 wrapped(batch(rank)).sum().backward()
 
-    refused("at least one rank that exhausted inputs", run)
+    through = "Rank 0 exhausted all inputs"
+    refused("at least one rank that exhausted inputs" if rank else through, run)
 
 
 class Counted(dist.Joinable, dist.JoinHook):
@@ -305,6 +309,24 @@ class Heads(nn.Module):
 
     def forward(self, x):
         return {"b": self.b(x), "a": [self.a(x), 3]}
+
+
+def case_a_result_may_be_written_to():
+    import fx.torch as torch  # so that lines of this function write
+
+    class Loss(Heads):
+        def forward(self, x):
+            return super().forward(x)["a"][0].sum()
+
+    for options in ({"static_graph": True}, {"find_unused_parameters": True}):
+        wrapped, whole = DistributedDataParallel(Loss(), **options), Loss()
+        loss = wrapped(batch(rank))
+        loss /= torch.tensor(2.0)  # the first write of all finds what lies in one memory
+        loss.backward()
+        for r in range(size):
+            (whole(batch(r)) / 2).backward()
+        assert near(gradients(wrapped.module.a), [g / size for g in gradients(whole.a)])
+        assert wrapped.module.b.weight.grad is None
 
 
 def case_a_loss_may_leave_results_out():

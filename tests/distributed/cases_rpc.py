@@ -76,6 +76,10 @@ def case_futures():
     seen = []
     one.add_done_callback(seen.append)
     assert seen == [one]
+    with pytest.raises(RuntimeError, match="completed once"):
+        one.set_result(6)
+    with pytest.raises(TypeError, match="should be callable"):
+        one.then(None)
 
 
 def case_calls_overlap_and_nest_deeper_than_there_are_connections_of_one():
@@ -97,6 +101,14 @@ def case_timeouts_are_named():
     assert rpc.rpc_sync("w1", served.slow, (0.1, 3), timeout=0) == 3
     with pytest.raises(ValueError, match="number of seconds"):
         rpc.rpc_sync("w1", served.slow, timeout=-3)
+    dist.barrier()  # calls of the others within theirs would take it too
+    before = rpc.get_rpc_timeout()
+    rpc.set_rpc_timeout(0.1)
+    with pytest.raises(RuntimeError, match=r"more than set timeout \(0.1 s\)"):
+        rpc.rpc_sync("w1", served.slow, (0.5,))
+    rpc.set_rpc_timeout(before)
+    assert rpc.get_rpc_timeout() == before == 20
+    dist.barrier()
 
 
 def case_references():
@@ -210,6 +222,21 @@ def case_gradients_go_through_calls():
                 remote.backward(number, [x.sum()])
             with pytest.raises(RuntimeError, match="open already"), remote.context():
                 pass
+            w = fx.tensor([1.0, 2.0], requires_grad=True)
+            kept: rpc.RRef[fx.Tensor] = rpc.remote("w1", fx.sum, (w * w,))
+            for again in range(2):
+                kept.backward(number, retain_graph=True)
+                assert same(remote.get_gradients(number)[w], 2 * w * (1 + again))
+            with pytest.raises(RuntimeError, match="'dist_autograd_ctx_id' to be specified"):
+                kept.backward()
+            with pytest.raises(RuntimeError, match="should contain a tensor"):
+                rpc.remote("w1", sorted, ([2, 1],)).backward(number)
+        with remote.context() as number:  # several roots, each a call of the same leaf
+            calls = [rpc.rpc_sync("w1", f, (w,)) for f in (operator.neg, fx.square, fx.exp)]
+            remote.backward(number, [out.sum() for out in calls])
+            assert same(remote.get_gradients(number)[w], -1 + 2 * w + fx.exp(w))
+        rpc.RRef((w * w).sum()).backward()
+        assert same(w.grad, 2 * w)
         with pytest.raises(ValueError, match="lie on the CPU"):
             RemoteModule("w1/cuda:0", served.layer, (3, 4))
     dist.barrier()
@@ -217,6 +244,44 @@ def case_gradients_go_through_calls():
     while remote._contexts and time.monotonic() < end:
         time.sleep(0.01)
     assert not remote._contexts
+
+
+class Hop(fx.nn.Module):
+    """Two layers, and a call of another worker between them."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = served.layer(3, 2), served.layer(2, 4)
+
+    def forward(self, x, away=True):
+        h = self.a(x)
+        h = rpc.rpc_sync((rank + 1) % size, operator.mul, (h, 2.0)) if away else h * 2.0
+        return self.b(fx.tanh(h)).sum()
+
+
+def case_replicas_average_what_arrives_in_a_context():
+    from fx.distributed import remote_gradients as remote
+
+    whole, inputs = Hop(), [fx.arange(6.0).reshape(2, 3) - r for r in range(size)]
+    for x in inputs:
+        (whole(x, away=False) / size).backward()
+    for options in ({}, {"bucket_cap_mb": 1e-6}):
+        wrapped = fx.nn.parallel.DistributedDataParallel(Hop(), **options)
+        with remote.context() as number:
+            remote.backward(number, [wrapped(inputs[rank])])
+            found = remote.get_gradients(number)
+            for p, q in zip(wrapped.parameters(), whole.parameters(), strict=True):
+                assert p.grad is None and fx.max(fx.abs(found[p] - q.grad)) < 1e-6
+            dist.barrier()
+        wrapped(inputs[rank], away=False).backward()  # and then as ever
+        for p, q in zip(wrapped.parameters(), whole.parameters(), strict=True):
+            assert fx.max(fx.abs(p.grad - q.grad)) < 1e-6
+    looks = fx.nn.parallel.DistributedDataParallel(Hop(), find_unused_parameters=True)
+    with remote.context() as number:
+        loss = looks(inputs[rank])
+        with pytest.raises(RuntimeError, match="does not see what lies behind a call"):
+            remote.backward(number, [loss])
+        dist.barrier()
 
 
 def case_shutdown_waits_for_all_and_their_calls():

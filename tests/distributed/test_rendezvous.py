@@ -263,7 +263,7 @@ def test_a_rank_that_is_taken():
         (dict(init_method="udp://x"), "No rendezvous handler for udp://"),
         (dict(init_method="tcp://host", rank=0, world_size=2), "has no port"),
         (dict(store=HashStore(), init_method="env://"), "Cannot specify both"),
-        (dict(timeout=3), "timeout is a datetime.timedelta"),
+        (dict(timeout=3), r"got 3; write datetime.timedelta\(seconds=3\)"),
         (dict(reduction="fast"), "reduction is 'engine' or 'ordered'"),
         (dict(init_method="env://"), "environment variable RANK expected, but not set"),
     ],
@@ -335,9 +335,13 @@ def test_stores(tmp_path):
         assert other.compare_set("b", "3", "4") == b"2" and other.compare_set("b", "2", "4") == b"4"
         threading.Timer(0.05, lambda store=one: store.set("late", "x")).start()
         other.wait(["late"], SECOND)
-        other.set_timeout(timedelta(seconds=0.1))
+        again = other.clone()
+        again.set_timeout(0.1)
         with pytest.raises(dist.DistStoreError, match=r"after 0.1 s: nobody has set 'never'"):
-            other.get("never")
+            again.get("never")
+        assert other.timeout > again.timeout and again.get("b") == b"4"
+        with pytest.raises(TypeError, match=r"write str\(5\)"):
+            one.set("five", 5)
 
 
 def test_a_counter_counts_every_one():

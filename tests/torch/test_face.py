@@ -439,6 +439,12 @@ def test_distributed_rooms_have_the_names_that_scripts_import():
         module = import_module(f"fx.torch.distributed.{room}")
         assert not [name for name in names.split() if not hasattr(module, name)], room
     assert fx.torch.futures.Future is import_module("fx.torch.distributed.rpc").Future
+    assert fx.torch.futures.Future[fx.Tensor].__args__ == (fx.Tensor,)  # in signatures of hooks
+    ReduceOp = fx.torch.distributed.ReduceOp
+    assert ReduceOp.RedOpType.MAX is ReduceOp.MAX and ReduceOp.MAX.name == "MAX"
+    assert not fx.torch.distributed._rank_not_in_group(None)
+    with fx.torch.backends.cudnn.flags(False, benchmark=False):
+        pass
     with pytest.raises(AttributeError, match="leave out planner"):
         fx.torch.distributed.checkpoint.SavePlanner
 

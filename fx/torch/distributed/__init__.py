@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Any
 
 from fx import distributed as _dist
-from fx.distributed import collectives as _collectives
+from fx.distributed import coalescing as _coalescing
 from fx.distributed import groups as _groups
 from fx.distributed import mpi as _mpi
 from fx.distributed.reductions import ReduceOp
@@ -43,7 +43,7 @@ _ROOMS = (
 )  # fmt: skip
 
 globals().update({_name: getattr(_dist, _name) for _name in _SAME.split()})
-_coalescing_manager = _collectives.Coalesced
+_coalescing_manager = _coalescing.Coalesced
 GroupName = str
 default_pg_nccl_timeout = None  # as where PyTorch has no NCCL
 reduce_op = ReduceOp  # its old name
@@ -63,7 +63,7 @@ def _of_face(function: Callable[..., Any]) -> Callable[..., Any]:
                 stacklevel=2,
             )
             return None
-        return out if isinstance(out, Work | _collectives.Coalesced | int) else None
+        return out if isinstance(out, Work | _coalescing.Coalesced | int) else None
 
     return called
 
@@ -163,6 +163,11 @@ def get_default_backend_for_device(device: Any) -> str:
 def _get_default_group() -> Any:
     """The group of all ranks."""
     return _groups.world()
+
+
+def _rank_not_in_group(group: Any) -> bool:
+    """Whether this rank is outside of a group; None is all ranks."""
+    return group is not None and _dist.get_rank(group) < 0
 
 
 def _get_default_store() -> Any:

@@ -5,10 +5,11 @@ from fx.torch._absent import refusing
 from fx.torch.distributed.rpc import functions as functions
 
 _SAME = """
-    BackendType Future RpcBackendOptions RRef TensorPipeRpcBackendOptions WorkerInfo get_worker_info
-    init_rpc remote rpc_async rpc_sync shutdown"""
+    BackendType Future RpcBackendOptions RRef TensorPipeRpcBackendOptions WorkerInfo get_rpc_timeout
+    get_worker_info init_rpc remote rpc_async rpc_sync shutdown"""
 
 globals().update({_name: getattr(_rpc, _name) for _name in _SAME.split()})
+_set_rpc_timeout = _rpc.set_rpc_timeout
 
 
 def is_available() -> bool:
