@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numpy import ndarray
+from numpy import dtype, ndarray
 
 from fx.config import modes
 from fx.devices import backend
 from fx.dtypes import float32, float64
-from fx.ops.operators import in_floats
+from fx.ops.operators import weak_numbers
 from fx.primitive import registry
 from fx.random.generator import _current
 from fx.tape import CELL
@@ -25,12 +25,15 @@ from fx.writing.memory import own_memory
 # methods in place of another name than their primitive
 _PRIMITIVES = {
     "sub": "subtract", "mul": "multiply", "div": "divide", "true_divide": "divide",
-    "truediv": "divide", "neg": "negative",
+    "truediv": "divide", "neg": "negative", "and": "bitwise_and", "or": "bitwise_or",
+    "xor": "bitwise_xor",
 }  # fmt: skip
 _SCALED = frozenset(("add", "sub"))  # those that take ``alpha``
 _NOT_GIVEN: Any = object()
 # those that round once: their bits do not depend on how elements lie
-_ANYWHERE = frozenset(("add", "subtract", "multiply", "divide"))
+_ANYWHERE = frozenset((
+    "add", "subtract", "multiply", "divide", "bitwise_and", "bitwise_or", "bitwise_xor",
+))  # fmt: skip
 
 
 def computing(name: str) -> Callable[..., bool] | None:
@@ -39,13 +42,14 @@ def computing(name: str) -> Callable[..., bool] | None:
     found = None if primitive is None else backend("cpu").kernel_into(primitive)
     if found is None:
         return None
-    kernel, count = found
+    kernel, count, chars = found
+    dtypes = frozenset(map(dtype, chars))
     parts = primitive.name in _ANYWHERE
     scaled = registry["multiply"].cpu if name in _SCALED else None
 
     def one(x: Any, *args: Any, **options: Any) -> bool:
         place = None if args or options else own_memory(x)
-        if place is None or place.dtype not in _DTYPES or not place.flags.writeable:
+        if place is None or place.dtype not in dtypes or not place.flags.writeable:
             return False
         kernel(place, place)
         return True
@@ -54,11 +58,13 @@ def computing(name: str) -> Callable[..., bool] | None:
         if more or options or (alpha is not _NOT_GIVEN and scaled is None):
             return False
         place = own_memory(x, parts)
-        if place is None or place.dtype not in _DTYPES:
+        if place is None or place.dtype not in dtypes:
             return False
         if type(other) is not Tensor:
-            if (weak := in_floats.get(type(other))) is not None:
-                other = weak[place.dtype].get(other or repr(other))  # where it was met before
+            if (weak := weak_numbers.get(type(other))) is not None:
+                known = weak.get(place.dtype)
+                if known is not None:
+                    other = known.get(other or repr(other))  # where it was met before
             elif isinstance(other, Tensor) and other.level == CELL:
                 other = other.read()
             if type(other) is not Tensor:
@@ -69,9 +75,10 @@ def computing(name: str) -> Callable[..., bool] | None:
         if type(given) is not ndarray or given.dtype is not place.dtype:
             return False
         if alpha is not _NOT_GIVEN:
-            weak = in_floats.get(type(alpha))
-            by = None if weak is None else weak[place.dtype].get(alpha or repr(alpha))
-            if scaled is None or by is None or not given.ndim:
+            weak = weak_numbers.get(type(alpha))
+            known = None if weak is None else weak.get(place.dtype)
+            by = None if known is None else known.get(alpha or repr(alpha))
+            if by is None or not given.ndim:
                 return False
             given = scaled(given, by._a)
         try:

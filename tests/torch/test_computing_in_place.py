@@ -27,14 +27,17 @@ def test_those_that_scripts_call_are_computed():
     assert {"add_", "sub_", "mul_", "div_", "exp_", "relu_", "neg_", "tanh_"} <= {*COMPUTED}
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.complex64])
+@pytest.mark.parametrize("dtype", [
+    torch.float32, torch.float64, torch.float16, torch.complex64, torch.int32, torch.uint8,
+    torch.bool,
+])  # fmt: skip
 @pytest.mark.parametrize("name", COMPUTED)
 def test_bits_are_those_of_the_function(name, dtype):
     for shape in ((), (7,), (10, 10), (100, 70), (0, 3)):
         x = torch.randn(*shape).to(dtype)
         x[...] = x * 2
         y = torch.randn(*shape).to(dtype)
-        calls = [((), {}), ((y,), {}), ((y[:1],) if shape else (), {}), ((0.5,), {})]
+        calls = [((), {}), ((y,), {}), ((y[:1],) if shape else (), {}), ((0.5,), {}), ((3,), {})]
         for factor in (0.1, -3, 1, y.sum()):  # a number that was met before, and one that was not
             calls += [((y,), {"alpha": factor}), ((x,), {"alpha": factor})]
         for others, options in calls:
