@@ -26,7 +26,7 @@ from fx.tape import CELL
 from fx.tensor import Tensor, _blank, new_tensor
 from fx.writing import views
 from fx.writing.checking import check
-from fx.writing.computing import computing, drawing
+from fx.writing.computing import computing, drawing, filling
 from fx.writing.holders import CALLS, OPERATES, SETS, has_name
 from fx.writing.items import put_all, set_item, with_item
 from fx.writing.memory import own_memory
@@ -448,7 +448,7 @@ def attach() -> None:
     works.update((name, _look(name)) for name in _LOOKS)
     puts = {
         "copy_": _put_copy, "fill_": put_all, "zero_": _put_zeros,
-        "normal_": drawing("normal"), "uniform_": drawing("uniform"),
+        "masked_fill_": filling, "normal_": drawing("normal"), "uniform_": drawing("uniform"),
     }  # fmt: skip
     for name in NAMES:
         if name in works:

@@ -127,6 +127,9 @@ def kernel_into(primitive: Any) -> tuple[Any, int, str] | None:
         among = "fdbhilBHIL?" if kernel.nin == 2 else "fd"
         chars = "".join([c for c in among if f"{c * kernel.nin}->{c}" in kernel.types])
         return (kernel, kernel.nin, chars) if chars else None
+    into = getattr(kernel, "into", None)
+    if into is not None:  # of a formula: None where it has nothing for its arguments
+        return into(), into.args[0], "fd"
     if primitive.name != "relu":
         return None
     return import_module(f"{__name__}.elementwise").relu_into, 1, "fd"
