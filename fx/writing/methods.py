@@ -22,7 +22,7 @@ from fx.ops.methods.inplace import NAMES, line_for
 from fx.prims.compare import stop_gradient
 from fx.prims.shape import reshape
 from fx.state import Cell
-from fx.tape import CELL
+from fx.tape import CELL, Leaf
 from fx.tensor import Tensor, _blank, new_tensor
 from fx.writing import views
 from fx.writing.checking import check
@@ -34,9 +34,9 @@ from fx.writing.noting import link, start
 from fx.writing.parameters import follow_steps, keeping, leaving, seen, share, tell
 from fx.writing.records import CUT, detached, leads_to, record_of, shortened, twin
 from fx.writing.resizing import resize_, resize_as_, shows
-from fx.writing.storing import is_untold, records, refill, renew, take
+from fx.writing.storing import is_untold, recorded, records, refill, renew, take
 from fx.writing.who import writes
-from fx.writing.written import begin
+from fx.writing.written import begin, begin_alone
 
 # items ------------------------------------------------------------------------------------------
 
@@ -130,6 +130,12 @@ def _operator(name: str, sign: str) -> Callable[[Any, Any], Any]:
         frame = _getframe(1)
         if not writes(frame):
             return NotImplemented
+        alone = False
+        if type(self) is Tensor:
+            others = getrefcount(self) - _NAMED[1]
+            alone = others < 0 or (others == 0 and has_name(frame, OPERATES))
+            if alone and put is not None and not _have_history(other):
+                begin_alone(self)
         if put is not None and self.written and put(self, other):
             return self
         if (getattr(self, "_view", None) or CUT).kept:
@@ -137,14 +143,20 @@ def _operator(name: str, sign: str) -> Callable[[Any, Any], Any]:
         value = pure(self.read() if self.written else self, other)
         if value is NotImplemented:
             return value
-        if type(self) is Tensor and value._node is not None:
+        if type(self) is Tensor and value._node is not None:  # its pullback may hold it
             others = getrefcount(self) - _NAMED[1]
-            if (others < 0 or (others == 0 and has_name(frame, OPERATES))) and take(self, value):
+            alone = others < 0 or (others == 0 and has_name(frame, OPERATES))
+            if alone and take(self, value):
                 return self
-        return renew(self, sign, value)
+        return renew(self, sign, value, alone)
 
     method.__name__ = f"__i{name}__"
     return method
+
+
+def _have_history(*others: Any) -> bool:
+    """Whether what is written would be recorded, of a tensor that has no history."""
+    return any(isinstance(x, Tensor) and x._node is not None for x in others)
 
 
 def _less(x: Any, other: Any) -> Any:
@@ -216,18 +228,28 @@ def _method(name: str, value_of: Any, work: Any = None, put: Any = None) -> Call
                 return whole(self, *args, **kwargs)
         if work is not None:
             return work(self, *args, **kwargs)
+        alone = False
+        if type(self) is Tensor:
+            others = getrefcount(self) - _ALONE[1] - 1
+            way = f"{CALLS}{len(args) + len(kwargs)}"
+            alone = others < 0 or (others == 0 and has_name(frame, way))
+            if alone and put is not None and not _have_history(*args):
+                begin_alone(self)
         if put is not None and not held and put(self, *args, **kwargs):
             return self
         if pure and len(args) != other:  # with no name for what it is now, which would hold it
             value = getattr(self.read() if self.written else self, pure)(*args, **kwargs)
         else:
             value = value_of(self, *args, **kwargs)
-        if type(self) is Tensor and value._node is not None:
+        node = self._node if type(self) is Tensor else None
+        if node is not None and value._node is None and modes.record0 and type(node) is not Leaf:
+            value = recorded(self, value)
+        if type(self) is Tensor and value._node is not None:  # its pullback may hold it
             others = getrefcount(self) - _ALONE[1] - 1
-            way = f"{CALLS}{len(args) + len(kwargs)}"
-            if (others < 0 or (others == 0 and has_name(frame, way))) and take(self, value):
+            alone = others < 0 or (others == 0 and has_name(frame, way))
+            if alone and take(self, value):
                 return self
-        return renew(self, name, value)
+        return renew(self, name, value, alone)
 
     method.__name__ = name
     method.__qualname__ = f"Tensor.{name}"
