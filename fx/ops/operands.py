@@ -244,6 +244,13 @@ def promoted(name: str, *values: Any) -> list[Tensor]:
                 break
         else:
             return list(values)
+    elif isinstance(values[0], Tensor):
+        dtype = values[0]._dtype
+        for v in values:
+            if not isinstance(v, Tensor) or v._dtype is not dtype:
+                break
+        else:
+            return [argument(name, v) for v in values]
     dtype = common_dtype(name, values)
     values = tuple([v.item() if isinstance(v, np.generic) else v for v in values])
     device = next((v.device.name for v in values if isinstance(v, Tensor)), None)

@@ -45,7 +45,7 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
     frame = _getframe(1)
     if not writes(frame):
         inplace.__setitem__(self, index, value)
-    if (getattr(self, "_view", None) or CUT).kept:
+    if (self._noted if self.written else getattr(self, "_view", None) or CUT).kept:
         tell(self)
     staged = live and modes.stage is not None
     if staged and getrefcount(self) <= _ALONE[0] and _is_detached(self):
@@ -138,7 +138,7 @@ def _operator(name: str, sign: str) -> Callable[[Any, Any], Any]:
                 begin_alone(self)
         if put is not None and self.written and put(self, other):
             return self
-        if (getattr(self, "_view", None) or CUT).kept:
+        if (self._noted if self.written else getattr(self, "_view", None) or CUT).kept:
             tell(self)
         value = pure(self.read() if self.written else self, other)
         if value is NotImplemented:
@@ -220,7 +220,7 @@ def _method(name: str, value_of: Any, work: Any = None, put: Any = None) -> Call
                 f"x.{name}() would change x, and tensors never change; write {line_for(name)} "
                 f"(only code that imports fx.torch writes)"
             )
-        if (getattr(self, "_view", None) or CUT).kept:
+        if (self._noted if self.written else getattr(self, "_view", None) or CUT).kept:
             tell(self)
         staged = live and modes.stage is not None
         if staged and getrefcount(self) <= _ALONE[1] and _is_detached(self):
@@ -237,10 +237,12 @@ def _method(name: str, value_of: Any, work: Any = None, put: Any = None) -> Call
                 begin_alone(self)
         if put is not None and not held and put(self, *args, **kwargs):
             return self
-        if pure and len(args) != other:  # with no name for what it is now, which would hold it
+        if not pure or len(args) == other:
+            value = value_of(self, *args, **kwargs)
+        elif kwargs:  # with no name for what it is now, which would hold it
             value = getattr(self.read() if self.written else self, pure)(*args, **kwargs)
         else:
-            value = value_of(self, *args, **kwargs)
+            value = getattr(self.read() if self.written else self, pure)(*args)
         node = self._node if type(self) is Tensor else None
         if node is not None and value._node is None and modes.record0 and type(node) is not Leaf:
             value = recorded(self, value)
