@@ -103,7 +103,7 @@ def give_out(out: Any, value: Any, name: str) -> Any:
     if out._shape != value._shape:
         if isinstance(out, Cell):
             raise WriteError(f"{name}(out=...): a parameter keeps its shape {out.shape}")
-        from fx.writing.methods import adopt
+        from fx.writing.data import adopt
         from fx.writing.resizing import resized
 
         if out._node is not None:
