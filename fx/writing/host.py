@@ -132,10 +132,11 @@ def lent(x: Any) -> Any:
         if type(family.cell) is Storage and type(family.cell.value) is Tensor:
             from fx.writing.memory import memory
 
+            del value  # who holds it would get a copy of the memory
             place = place_in(record, memory(family))
             if place is not None:
                 return _lend(place, owner_of(place))
-            return interop.readable(value, "x.numpy()")
+            return interop.readable(x.read(), "x.numpy()")
     return _lend_own(value) if type(value) is Tensor else interop.readable(value, "x.numpy()")
 
 

@@ -398,3 +398,14 @@ WINDOWS = {
 @pytest.mark.parametrize("lines", WINDOWS.values(), ids=WINDOWS)
 def test_windows_share_memory_with_arrays(lines):
     twins.agree("\n".join(["x = torch.arange(6.0)", *lines]))
+
+
+def test_what_is_lent_does_not_move_where_nobody_holds_it():
+    x = torch.zeros(1000)
+    x[0] = 1.0
+    where = x.data_ptr()
+    for lend in (lambda: x.detach().numpy(), lambda: x.numpy(), lambda: x.detach()[:].numpy()):
+        for _ in range(3):  # what was lent before is gone
+            assert lend().ctypes.data == where
+            x[1] = 2.0
+    assert x.data_ptr() == where
