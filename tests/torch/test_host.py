@@ -10,7 +10,7 @@ import fx
 import fx.torch as torch
 from fx.testing.fuzz import twins
 from fx.testing.fuzz.outcomes import Invalid
-from fx.writing import host
+from fx.writing import host, lending
 
 STARTED = "begun = torch.zeros(2)\nbegun[0] = 1\n"  # a process that has written before
 
@@ -277,8 +277,8 @@ def test_memory_is_its_own_again_when_the_array_is_gone():
 
 
 def test_arrays_that_are_gone_are_not_remembered(monkeypatch):
-    monkeypatch.setattr(host, "_most", [64])
-    host._drop()
+    monkeypatch.setattr(lending, "_most", [64])
+    lending._drop()
     before = len(host.memories)  # of arrays that other tests still have
     kept = [torch.zeros(1) for _ in range(500)]
     for x in kept:
