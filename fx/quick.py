@@ -67,8 +67,8 @@ def quick_view(primitive: Primitive, word: str, kernel: Rule) -> Rule:
 def quick_joint(primitive: Primitive, word: str, kernel: Rule) -> Rule:
     """``f(tensors, value)`` for a primitive of any number of tensors and one parameter.
 
-    It gives None where not all are plain CPU tensors of one dtype, or where ``kernel(arrays,
-    value)``, which does what the primitive's does, finds them unfit.
+    Cells are read. It gives None where not all are plain CPU tensors of one dtype, or where
+    ``kernel(arrays, value)``, which does what the primitive's does, finds them unfit.
     """
 
     def bind(tensors: Any, value: Any) -> Tensor | None:
@@ -77,7 +77,10 @@ def quick_joint(primitive: Primitive, word: str, kernel: Rule) -> Rule:
         dtype: Any = None
         for x in tensors:
             if type(x) is not Tensor:
-                return None
+                if getattr(x, "level", 0) != CELL:
+                    return None
+                now = [t.read() if getattr(t, "level", 0) == CELL else t for t in tensors]
+                return bind(now, value)
             array = x._a
             if type(array) is not ndarray or (array.dtype is not dtype and arrays):
                 return None

@@ -137,7 +137,7 @@ def _put(buffer: Any, value: Tensor) -> None:
             "context_parallel writes buffers, and tensors never change where fx.torch is not "
             "imported; leave them out, and take the parts in the block"
         )
-    from fx.writing.methods import hold
+    from fx.writing.data import hold
 
     hold(buffer, value)
 

@@ -237,13 +237,19 @@ def common_dtype(name: str, values: Iterable[Any]) -> Any:
 
 def promoted(name: str, *values: Any) -> list[Tensor]:
     """All operands in their common dtype, Python scalars being weak."""
-    if type(values[0]) is Tensor:
-        dtype = values[0]._a.dtype
+    lead, plain = values[0], True
+    if isinstance(lead, Tensor):
+        dtype = lead._a.dtype if type(lead) is Tensor else lead._dtype
         for v in values:
-            if type(v) is not Tensor or v._a.dtype is not dtype:
+            if type(v) is Tensor:
+                if v._a.dtype is not dtype:
+                    break
+            elif isinstance(v, Tensor) and v._dtype is dtype:
+                plain = False
+            else:
                 break
         else:
-            return list(values)
+            return list(values) if plain else [argument(name, v) for v in values]
     dtype = common_dtype(name, values)
     values = tuple([v.item() if isinstance(v, np.generic) else v for v in values])
     device = next((v.device.name for v in values if isinstance(v, Tensor)), None)

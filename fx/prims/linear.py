@@ -45,7 +45,9 @@ def _matmul_jvp(primals, tangents):
 def _matmul_vjp(needs, x, y):
     # each cotangent keeps only the other factor
     x_shape, y_shape = x._shape, y._shape
-    if len(x_shape) == 2 == len(y_shape) and needs[0] is not None and needs[1] is not None:
+    rank = len(x_shape)
+    alike = rank == len(y_shape) and (rank == 2 or (rank == 3 and x_shape[0] == y_shape[0]))
+    if alike and needs[0] is not None and needs[1] is not None:
         return lambda ct: (matmul(ct, swap_last(y)), matmul(swap_last(x), ct))
     dx = None if needs[0] is None else _dx(y, x_shape)
     dy = None if needs[1] is None else _dy(x, y_shape)

@@ -104,7 +104,7 @@ from fx.torch._types import (
 from fx.seen import TORCH as _DTYPES
 from fx.torch import _methods, _types, storage as _storage
 from fx.torch.version import __version__
-from fx.writing.host import from_numpy
+from fx.writing.lending import from_numpy
 
 OutOfMemoryError = MemoryError  # what a script catches when there is no memory left
 

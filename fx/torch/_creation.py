@@ -18,7 +18,7 @@ from fx.random.stateful import drawn, integers
 from fx.staged_number import settled
 from fx.tensor import Tensor
 from fx.torch._functions import into
-from fx.writing import host
+from fx.writing import lending
 
 
 def tensor(
@@ -44,7 +44,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
 
 def _shared(data: Any) -> Any:
     """An array as the tensor that shares its memory; anything else as it is."""
-    return host.from_numpy(data) if type(data) is np.ndarray else data
+    return lending.from_numpy(data) if type(data) is np.ndarray else data
 
 
 def asarray(
@@ -291,7 +291,7 @@ def frombuffer(
 ) -> Tensor:
     """A tensor of the bytes of an object with the buffer protocol."""
     array = np.frombuffer(buffer, dtypes.as_dtype(dtype), count, offset)
-    out = host.from_numpy(array)
+    out = lending.from_numpy(array)
     return out.requires_grad_() if requires_grad else out
 
 

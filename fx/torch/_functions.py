@@ -51,7 +51,7 @@ def into(out: Any, name: str, example: str, function: Any, *args: Any, **options
     Raises:
         InPlaceError: elsewhere, with the line to write.
     """
-    if user_writes():
+    if user_writes(3):  # called by the function, of fx's, that the user calls
         return give_out(out, function(*args, **options), name)  # type: ignore[no-any-return]
     raise InPlaceError(
         f"torch.{name}(..., out=x) would change x, and tensors never change; "

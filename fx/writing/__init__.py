@@ -16,14 +16,14 @@ def enable() -> None:
         return
     writing.enabled = True
     from fx.backward_pass import note_writing
-    from fx.writing import dtype_views, host, methods, noting, storing
+    from fx.writing import dtype_views, lending, methods, noting, storing
 
     note_writing(False)
     noting.watch_views()
     dtype_views.attach()
     methods.attach()
     writing.summed = storing.place_of_sum
-    host.attach()
+    lending.attach()
 
 
 def function_of(name: str) -> Any:

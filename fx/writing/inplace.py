@@ -5,23 +5,31 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import cache, wraps
+from sys import _getframe
 from typing import Any
 
 from fx.config import is_grad_enabled, writing
 from fx.errors import WriteError
-from fx.frames import user_frame
+from fx.frames import is_internal, user_frame
 from fx.gradients import check_differentiable
+from fx.levels import live
 from fx.state import Cell
 from fx.tape import Leaf
 from fx.tensor import Tensor
 from fx.writing.who import writes
 
 
-def user_writes() -> bool:
-    """Whether the user's code that is running writes into tensors."""
+def user_writes(depth: int = 2) -> bool:
+    """Whether the user's code that is running writes into tensors.
+
+    Args:
+        depth: the frames that are known to be fx's own.
+    """
     if not writing.enabled:
         return False
-    frame = user_frame(2)
+    frame: Any = _getframe(depth)
+    if is_internal(frame.f_code.co_filename):
+        frame = user_frame(depth + 1)
     return frame is not None and writes(frame)
 
 
@@ -31,14 +39,14 @@ def written(x: Any, operation: str, value: Any) -> Any:
         return value
     if isinstance(x, Cell):
         return x._renew(operation, value)
-    return _renew()(x, operation, value)
+    return _storing().renew(x, operation, value)
 
 
 @cache
-def _renew() -> Any:
-    from fx.writing.storing import renew  # only where somebody writes
+def _storing() -> Any:
+    from fx.writing import storing  # only where somebody writes
 
-    return renew
+    return storing
 
 
 def may_write(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -76,6 +84,9 @@ def give_out(out: Any, value: Any, name: str) -> Any:
     Raises:
         WriteError: if a gradient would have to flow, or the dtype or the shape does not fit.
     """
+    plain = not live and type(value) is Tensor and value._node is None
+    if plain and isinstance(out, Tensor) and _storing().replaced_all(out, value):
+        return out
     if isinstance(out, tuple | list):
         for x, v in zip(out, value, strict=True):
             give_out(x, v, name)
@@ -92,7 +103,7 @@ def give_out(out: Any, value: Any, name: str) -> Any:
     if out._shape != value._shape:
         if isinstance(out, Cell):
             raise WriteError(f"{name}(out=...): a parameter keeps its shape {out.shape}")
-        from fx.writing.methods import adopt
+        from fx.writing.data import adopt
         from fx.writing.resizing import resized
 
         if out._node is not None:

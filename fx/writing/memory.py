@@ -19,7 +19,7 @@ from fx.tensor import Tensor, new_tensor
 from fx.writing import host
 from fx.writing.layouts import first_expanded, place_in
 from fx.writing.records import Storage, View, is_whole, record_of, view_of
-from fx.writing.written import begin
+from fx.writing.written import begin, begin_alone
 
 
 def is_plain(*values: Any) -> bool:
@@ -45,7 +45,7 @@ def plain_whole(x: Any, parts: bool = False) -> View | None:
     now = modes.__dict__  # one look at what the thread has: an attribute of it costs as much
     if now["stage"] is not None or now["journal"] is not None:
         return None
-    record: View = x._view
+    record: View = x._noted
     family = record.family
     cell = family.cell
     if record.leaf is not None or type(cell) is not Storage or family.unclear:
@@ -123,8 +123,10 @@ def plain_record(x: Any, alone: bool = False) -> View | None:
     if modes.stage is not None or modes.journal is not None:
         return None
     if not x.written:
+        if alone and begin_alone(x):
+            return x._noted  # type: ignore[no-any-return]
         new = type(x) is Tensor and writing.started and getattr(x, "_noted", None) is None
-        if not new or x._node is not None or not x.ndim:
+        if not new or x._node is not None or not x._a.ndim:
             return None
         begin(record_of(x).family, alone)
     record: View = x._noted

@@ -8,8 +8,6 @@ from sys import _getframe, getrefcount
 from typing import Any
 from weakref import WeakValueDictionary
 
-from numpy import ndarray
-
 import fx.ops.indexing.views as cuts
 import fx.ops.methods.inplace as inplace
 import fx.ops.methods.rebinding as rebinding
@@ -17,26 +15,23 @@ from fx.config import modes, no_grad, writing
 from fx.dtypes import bool_
 from fx.errors import DTypeError, InPlaceError, WriteError
 from fx.frames import user_frame
-from fx.levels import Tracer, live
+from fx.levels import live
 from fx.ops.methods.inplace import NAMES, line_for
-from fx.prims.compare import stop_gradient
-from fx.prims.shape import reshape
 from fx.state import Cell
-from fx.tape import CELL
-from fx.tensor import Tensor, _blank, new_tensor
-from fx.writing import views
-from fx.writing.checking import check
-from fx.writing.computing import computing, drawing
+from fx.tape import CELL, Leaf
+from fx.tensor import Tensor
+from fx.writing import data, views
+from fx.writing.computing import computing, drawing, filling
+from fx.writing.data import adopt, detach_, set_
 from fx.writing.holders import CALLS, OPERATES, SETS, has_name
 from fx.writing.items import put_all, set_item, with_item
 from fx.writing.memory import own_memory
-from fx.writing.noting import link, start
 from fx.writing.parameters import follow_steps, keeping, leaving, seen, share, tell
-from fx.writing.records import CUT, detached, leads_to, record_of, shortened, twin
-from fx.writing.resizing import resize_, resize_as_, shows
-from fx.writing.storing import is_untold, records, refill, renew, take
+from fx.writing.records import CUT
+from fx.writing.resizing import resize_, resize_as_
+from fx.writing.storing import recorded, records, renew, take
 from fx.writing.who import writes
-from fx.writing.written import begin
+from fx.writing.written import begin_alone
 
 # items ------------------------------------------------------------------------------------------
 
@@ -45,7 +40,7 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
     frame = _getframe(1)
     if not writes(frame):
         inplace.__setitem__(self, index, value)
-    if (getattr(self, "_view", None) or CUT).kept:
+    if (self._noted if self.written else getattr(self, "_view", None) or CUT).kept:
         tell(self)
     staged = live and modes.stage is not None
     if staged and getrefcount(self) <= _ALONE[0] and _is_detached(self):
@@ -130,21 +125,33 @@ def _operator(name: str, sign: str) -> Callable[[Any, Any], Any]:
         frame = _getframe(1)
         if not writes(frame):
             return NotImplemented
+        alone = False
+        if type(self) is Tensor:
+            others = getrefcount(self) - _NAMED[1]
+            alone = others < 0 or (others == 0 and has_name(frame, OPERATES))
+            if alone and put is not None and not _have_history(other):
+                begin_alone(self)
         if put is not None and self.written and put(self, other):
             return self
-        if (getattr(self, "_view", None) or CUT).kept:
+        if (self._noted if self.written else getattr(self, "_view", None) or CUT).kept:
             tell(self)
         value = pure(self.read() if self.written else self, other)
         if value is NotImplemented:
             return value
-        if type(self) is Tensor and value._node is not None:
+        if type(self) is Tensor and value._node is not None:  # its pullback may hold it
             others = getrefcount(self) - _NAMED[1]
-            if (others < 0 or (others == 0 and has_name(frame, OPERATES))) and take(self, value):
+            alone = others < 0 or (others == 0 and has_name(frame, OPERATES))
+            if alone and take(self, value):
                 return self
-        return renew(self, sign, value)
+        return renew(self, sign, value, alone)
 
     method.__name__ = f"__i{name}__"
     return method
+
+
+def _have_history(*others: Any) -> bool:
+    """Whether what is written would be recorded, of a tensor that has no history."""
+    return any(isinstance(x, Tensor) and x._node is not None for x in others)
 
 
 def _less(x: Any, other: Any) -> Any:
@@ -208,7 +215,7 @@ def _method(name: str, value_of: Any, work: Any = None, put: Any = None) -> Call
                 f"x.{name}() would change x, and tensors never change; write {line_for(name)} "
                 f"(only code that imports fx.torch writes)"
             )
-        if (getattr(self, "_view", None) or CUT).kept:
+        if (self._noted if self.written else getattr(self, "_view", None) or CUT).kept:
             tell(self)
         staged = live and modes.stage is not None
         if staged and getrefcount(self) <= _ALONE[1] and _is_detached(self):
@@ -216,18 +223,30 @@ def _method(name: str, value_of: Any, work: Any = None, put: Any = None) -> Call
                 return whole(self, *args, **kwargs)
         if work is not None:
             return work(self, *args, **kwargs)
-        if put is not None and not held and put(self, *args, **kwargs):
-            return self
-        if pure and len(args) != other:  # with no name for what it is now, which would hold it
-            value = getattr(self.read() if self.written else self, pure)(*args, **kwargs)
-        else:
-            value = value_of(self, *args, **kwargs)
-        if type(self) is Tensor and value._node is not None:
+        alone = False
+        if type(self) is Tensor:
             others = getrefcount(self) - _ALONE[1] - 1
             way = f"{CALLS}{len(args) + len(kwargs)}"
-            if (others < 0 or (others == 0 and has_name(frame, way))) and take(self, value):
+            alone = others < 0 or (others == 0 and has_name(frame, way))
+            if alone and put is not None and not _have_history(*args):
+                begin_alone(self)
+        if put is not None and not held and put(self, *args, **kwargs):
+            return self
+        if not pure or len(args) == other:
+            value = value_of(self, *args, **kwargs)
+        elif kwargs:  # with no name for what it is now, which would hold it
+            value = getattr(self.read() if self.written else self, pure)(*args, **kwargs)
+        else:
+            value = getattr(self.read() if self.written else self, pure)(*args)
+        node = self._node if type(self) is Tensor else None
+        if node is not None and value._node is None and modes.record0 and type(node) is not Leaf:
+            value = recorded(self, value)
+        if type(self) is Tensor and value._node is not None:  # its pullback may hold it
+            others = getrefcount(self) - _ALONE[1] - 1
+            alone = others < 0 or (others == 0 and has_name(frame, way))
+            if alone and take(self, value):
                 return self
-        return renew(self, name, value)
+        return renew(self, name, value, alone)
 
     method.__name__ = name
     method.__qualname__ = f"Tensor.{name}"
@@ -261,37 +280,6 @@ def _look(name: str) -> Callable[..., Any]:
     return work
 
 
-def adopt(x: Any, other: Any, name: str) -> Any:
-    """Let ``x`` be another view of its own family, or one of the family of ``other``."""
-    start()
-    record, new = record_of(x), record_of(other)
-    check(x, name, writes=False)
-    if not x.written:
-        begin(record.family)
-    if new.family.cell is None:
-        begin(new.family)
-    if x.level == CELL and not x.written:
-        raise WriteError(f"{name}: a parameter keeps its shape; write p.data = ...")
-    shape, dtype = other.shape, other.dtype
-    own = record.family is new.family
-    same = new.path[-1:] == ((reshape, {"shape": x.shape}),)
-    if own and same and leads_to(record.path, new.path, 1):
-        return x  # nothing was to be squeezed
-    path = new.path if record.leaf is not None else shortened(new.path)
-    shows(x, new.family, path, new.cut, shape, dtype)
-    return x
-
-
-def set_(self: Any, source: Any = None) -> Any:
-    """Be another tensor, whose elements it shares from then on."""
-    if source is None:
-        source = self.new_empty((0,))
-    leaf = self._node
-    if leaf is not None:
-        raise WriteError("set_: a tensor that requires grad keeps its history; write x.data = y")
-    return adopt(self, source, "set_")
-
-
 def _put_copy(x: Any, source: Any, non_blocking: bool = False) -> bool:
     return put_all(x, source)
 
@@ -307,133 +295,12 @@ def _put_zeros(x: Any) -> bool:
     return True
 
 
-def detach(self: Any) -> Any:
-    """The same elements, through which nothing is differentiated."""
-    if type(self) is Tensor and not writing.started and type(array := self._a) is ndarray:
-        return _marked(array)
-    held = self.read() if self.level == CELL else self
-    if type(held) is not Tensor or type(array := held._a) is not ndarray:
-        return stop_gradient(self)
-    out = new_tensor(array)
-    return link(self, out, stop_gradient, {}) if modes.views else out
-
-
-def _marked(array: ndarray) -> Tensor:
-    """What is detached before the first write: a tensor of an array, with the mark of that."""
-    out = _blank()
-    out._a = array
-    out._node = None
-    out._noted = CUT
-    base = array.base
-    detached.add(id(array if base is None else base))
-    return out
-
-
-def _get_data(self: Any) -> Any:
-    """The same elements, through which nothing is differentiated, and which steps change too."""
-    if type(self) is Tensor and not writing.started and type(array := self._a) is ndarray:
-        return _marked(array)
-    out = detach(self)
-    if (getattr(out, "_noted", None) or CUT) is not CUT:
-        out._view.kept = (getattr(self, "_view", None) or CUT).kept
-    return out
-
-
-def _cut(x: Any) -> Any:
-    """The same elements without their history, noted as a view."""
-    return views.noted(detach, x)
-
-
-def detach_(self: Any) -> Any:
-    """Have no history from now on."""
-    if isinstance(self, Tracer) and not self.written:
-        raise WriteError("detach_: inside a transform write x = x.detach()")
-    if self._node is None:
-        return self
-    record = record_of(self)
-    if record.path and not record.cut:
-        raise WriteError("Can't detach views in-place. Use detach() instead")
-    if record.cut:
-        if record.kept and self.written and record.value is not None:
-            record.value = twin(self.read().detach())
-        record.leaf = record.source = None
-        if not self.written:
-            self._node = None
-        return self
-    with no_grad():  # the same elements; what was cut of it keeps its history
-        return adopt(self, _cut(self), "detach_")
-
-
-def _set_data(self: Any, value: Any) -> None:
-    """``x.data = value``."""
-    if not writes(_getframe(1)):
-        _refuse_data(self, value)
-    hold(self, value)
-
-
-def hold(self: Any, value: Any) -> None:
-    """Hold the elements of another tensor from now on; it stays the leaf that it is."""
-    from fx.ops.convert import as_tensor
-
-    if value is self or _is_data_of(value, self):  # as `x.data -= v` ends
-        return
-    value = as_tensor(value)
-    node = self._node
-    record = getattr(self, "_view", None)
-    if self.written and getattr(record.family.cell, "kept", False):
-        refill(self, value)
-        return
-    _part(self)
-    if node is None:
-        adopt(self, value if value._node is None else _cut(value), "x.data = v")
-        return
-    with no_grad():
-        adopt(self, _cut(value), "x.data = v")
-    record = record_of(self)
-    record.leaf, record.cut, record.at = node, True, len(record.path)
-
-
-def _part(x: Any) -> None:
-    """Before ``x.data = v``: PyTorch goes on taking its views, and it, for views of one tensor."""
-    start()
-    record = record_of(x)
-    family = record.family
-    root = family.root()
-    others = [y for y in (*family.alive(), root) if y is not None and y is not x]
-    related = [y for y in map(record_of, others) if _is_related(record, y)]
-    for one in (*related, record) if related else ():
-        one.parted = True
-
-
-def _is_related(one: Any, two: Any) -> bool:
-    """Whether nothing was detached on the way from one to the other, as far as that is known."""
-    if one.family.found and (is_untold(one) or is_untold(two)):
-        return True
-    path, other, same = one.path, two.path, 0
-    while same < min(len(path), len(other)) and path[same] is other[same]:
-        same += 1
-    return not any(step is stop_gradient for step, _ in (*path[same:], *other[same:]))
-
-
-def _is_data_of(x: Any, owner: Any) -> bool:
-    """Whether ``x`` is what ``owner.data`` gives."""
-    mine, its = getattr(x, "_view", None), getattr(owner, "_view", None)
-    if mine is None or its is None or mine.family is not its.family or not mine.path:
-        return False
-    return mine.path[-1][0] is stop_gradient and leads_to(its.path, mine.path, 1)
-
-
-_refuse_data: Any = None
-
-
 def attach() -> None:
     """Put them on Tensor."""
-    global _refuse_data
     _named()
     _Probe()[0] = 1
     _Probe.add_ = _counting  # type: ignore[attr-defined]
     _Probe().add_(1)  # type: ignore[attr-defined]
-    _refuse_data = Tensor.__dict__["data"].fset
     Tensor._renew = renew  # type: ignore[attr-defined]
     Tensor.__setitem__ = __setitem__  # type: ignore[attr-defined]
     Tensor.__dir__ = __dir__  # type: ignore[method-assign]
@@ -448,7 +315,7 @@ def attach() -> None:
     works.update((name, _look(name)) for name in _LOOKS)
     puts = {
         "copy_": _put_copy, "fill_": put_all, "zero_": _put_zeros,
-        "normal_": drawing("normal"), "uniform_": drawing("uniform"),
+        "masked_fill_": filling, "normal_": drawing("normal"), "uniform_": drawing("uniform"),
     }  # fmt: skip
     for name in NAMES:
         if name in works:
@@ -458,11 +325,10 @@ def attach() -> None:
             setattr(Tensor, name, _method(name, value_of, put=put))
             if put is not None:
                 setattr(Cell, name, _in_memory(put, getattr(Cell, name)))
-    Tensor.detach = detach
     cuts.share = share
     writing.watched, writing.stepped = WeakValueDictionary(), follow_steps
     Cell._renew = seen(Cell._renew)  # type: ignore[method-assign]
     Cell._set_node = keeping(Cell._set_node)  # type: ignore[method-assign]
     Cell._leave = leaving(Cell._leave)
-    Tensor.data = property(_get_data, _set_data, doc=detach.__doc__)
+    data.attach()
     views.attach()

@@ -143,15 +143,16 @@ _STARTS = {  # of what each sort of tensors is asked; it names the array in whic
    family = record.family
    origin = family.cell.value if type(family.cell) is Storage else None
    if (
-    type(origin) is Tensor and origin._node is None and record.leaf is None
+    type(origin) is Tensor{free} and record.leaf is None
     and (not record.since or modes.pulling >= record.since)
    ):
     own = origin._a
     held = record.value if record.source is origin else {first}.read()
     array = None
-    if type(held) is Tensor and held._node is None and type(own) is ndarray and own.base is None:
+    if type(held) is Tensor and type(own) is ndarray and own.base is None:
      array = held._a if id(own) not in memories else None""",
 }
+_FREE = " and (origin._node is None or record.cut)"  # so that no history leads to the view
 # where a reshape, of which PyTorch does not say that it gives a view, surely does
 _IN_ORDER = {
     "plain": "",  # asked once the family is known
@@ -195,7 +196,7 @@ def quick_source(quick: Quick, first: str, sort: str, surely: bool) -> str:
     asked = reshapes and not surely
     fits = f" and {quick.fits}" if quick.fits else ""
     lines = [
-        _STARTS[sort].format(first=first),
+        _STARTS[sort].format(first=first, free="" if detached else _FREE),
         f"    if type(array) is ndarray{_IN_ORDER[sort] if asked else ''}{fits}:",
         "     try:",
         f"      found = {quick.found}",

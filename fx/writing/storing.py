@@ -14,9 +14,8 @@ from numpy import ascontiguousarray, ndarray
 from fx.config import is_grad_enabled, modes, writing
 from fx.dtypes import INEXACT, bool_
 from fx.errors import WriteError
-from fx.prims.compare import stop_gradient, where
+from fx.prims.compare import chosen, stop_gradient
 from fx.prims.creation import constant
-from fx.prims.shape import broadcast_to
 from fx.state import Cell, _fits
 from fx.tape import CELL, Leaf, Select
 from fx.tensor import Tensor, new_tensor
@@ -29,13 +28,19 @@ from fx.writing.replacing import changed, replaced
 from fx.writing.written import UNTOLD, convert, looked, next_number, regain, with_history
 
 
-def renew(x: Any, operation: str, value: Any) -> Any:
+def renew(x: Any, operation: str, value: Any, alone: bool = False) -> Any:
     """Let ``x`` be what an operation in place gives: of its shape, and cast to its dtype.
+
+    Args:
+        x: the tensor.
+        operation: how the user calls it.
+        value: what it gives.
+        alone: whether nobody holds the object but who writes.
 
     Raises:
         WriteError: if it has another shape, or a dtype that does not fit.
     """
-    if type(value) is Tensor and (_replaced(x, value) or _renewed(x, value)):
+    if type(value) is Tensor and (replaced_all(x, value) or _renewed(x, value, alone)):
         return x
     dtype, shape = x._dtype, x._shape
     if value._dtype != dtype:
@@ -50,12 +55,12 @@ def renew(x: Any, operation: str, value: Any) -> Any:
             f"{operation}: output with shape {list(shape)} doesn't match the broadcast shape "
             f"{list(value.shape)}"
         )
-    record = check(x, operation)
+    record = check(x, operation, alone=alone)
     store(record, value)
     return x
 
 
-def _replaced(x: Any, value: Tensor) -> bool:
+def replaced_all(x: Any, value: Tensor) -> bool:
     """Let all of a family be plain values; False where something may stand in the way."""
     record = plain_whole(x)
     if record is None or (value._node is not None and modes.record0):
@@ -72,9 +77,9 @@ def _replaced(x: Any, value: Tensor) -> bool:
     return True
 
 
-def _renewed(x: Any, value: Tensor) -> bool:
+def _renewed(x: Any, value: Tensor, alone: bool) -> bool:
     """Store plain values where nothing stands in the way; False where ``renew`` has to look."""
-    record = plain_record(x)
+    record = plain_record(x, alone)
     if record is None:
         return False
     family, array = record.family, value._a
@@ -175,7 +180,7 @@ def store(record: View, value: Any) -> None:
             else:
                 before = record.value if record.source is cell.value else looked(record, base)
             del base
-            value = _recorded(before, value)
+            value = recorded(before, value)
             del before
         elif record.cut and (value._node is not None or record.leaf is not None):
             _store_apart(record, value)
@@ -232,7 +237,7 @@ def _store_apart(record: View, value: Any) -> None:
     apart = View(family, head, None, True)
     apart.leaf, apart.at = record.leaf, at
     before = looked(apart, base)
-    after = _recorded(before, replaced(rest, before, value))
+    after = recorded(before, replaced(rest, before, value))
     new = with_history(replaced(head, stop_gradient(base), after.detach()), base)
     for member in family.alive():
         other = view_of(member)
@@ -257,16 +262,13 @@ def is_untold(record: View) -> bool:
     return record.cut is not False and all(step is not stop_gradient for step, _ in record.path)
 
 
-def _recorded(before: Any, value: Any) -> Any:
+def recorded(before: Any, value: Any) -> Any:
     """``value``; where what was there required grad, it still does, and gets zeros."""
     if value.dtype not in INEXACT:
         return value
     if before._node is None or _comes_from(value._node, before._node):
         return value
-    never = constant(False, bool_, value.device.name)
-    if before.shape:
-        never = broadcast_to(never, shape=before.shape)
-    return where(never, before, value)
+    return chosen(constant(False, bool_, value.device.name), before, value)  # type: ignore[no-any-return]
 
 
 def _comes_from(node: Any, before: Any) -> bool:

@@ -14,7 +14,7 @@ from weakref import ref
 from numpy import ndarray
 
 from fx.backward_pass import note_writing
-from fx.config import ENABLED, modes, set_modes
+from fx.config import ENABLED, modes, set_modes, writing
 from fx.errors import BackwardError, WriteError
 from fx.gradients import leaves, moved
 from fx.graph.named import Named
@@ -194,6 +194,33 @@ def begin(family: Family, alone: bool = False) -> None:
         convert(member, number)
     if not family.of_user and host.is_shared(family.cell):
         host.part(members if root is None else [root, *members])
+
+
+def begin_alone(x: Tensor) -> bool:
+    """The same of a plain tensor that nobody holds but who writes, and of which nothing was noted.
+
+    False where it has a history or no axes, does not lie in memory of its own in order, where
+    something is staged or put back afterwards, or a leaf waits under it.
+    """
+    if type(x) is not Tensor or x._node is not None or not writing.started:
+        return False
+    array = x._a
+    if type(array) is not ndarray or array.base is not None or not array.ndim:
+        return False
+    if not array.flags.c_contiguous or getattr(x, "_noted", None) is not None:
+        return False
+    if modes.stage is not None or modes.journal is not None or id(x) in leaves:
+        return False
+    note_writing(True)
+    family = Family(x)
+    family.cell = Storage(new_tensor(array))
+    family.array = None
+    x._noted = record = View(family, (), None, False)
+    record.shape, record.dtype = array.shape, array.dtype
+    x.__class__ = PLAIN
+    array_in.__set__(x, None)
+    node_in.__set__(x, None)
+    return True
 
 
 def _assembled(family: Family, value: Any) -> Any:

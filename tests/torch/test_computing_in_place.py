@@ -8,7 +8,7 @@ import fx.torch as torch
 from fx.ops.methods.inplace import NAMES
 from fx.writing.computing import computing
 
-COMPUTED = [name for name in NAMES if computing(name[:-1]) is not None]
+COMPUTED = [name for name in NAMES if computing(name[:-1]) is not None] + ["masked_fill_"]
 pytestmark = pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
 
 
@@ -25,18 +25,25 @@ def address(x):
 
 def test_those_that_scripts_call_are_computed():
     assert {"add_", "sub_", "mul_", "div_", "exp_", "relu_", "neg_", "tanh_"} <= {*COMPUTED}
+    assert {"addcmul_", "addcdiv_", "lerp_", "clamp_", "bitwise_or_"} <= {*COMPUTED}
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.complex64])
+@pytest.mark.parametrize("dtype", [
+    torch.float32, torch.float64, torch.float16, torch.complex64, torch.int32, torch.uint8,
+    torch.bool,
+])  # fmt: skip
 @pytest.mark.parametrize("name", COMPUTED)
 def test_bits_are_those_of_the_function(name, dtype):
     for shape in ((), (7,), (10, 10), (100, 70), (0, 3)):
         x = torch.randn(*shape).to(dtype)
         x[...] = x * 2
         y = torch.randn(*shape).to(dtype)
-        calls = [((), {}), ((y,), {}), ((y[:1],) if shape else (), {}), ((0.5,), {})]
+        calls = [((), {}), ((y,), {}), ((y[:1],) if shape else (), {}), ((0.5,), {}), ((3,), {})]
         for factor in (0.1, -3, 1, y.sum()):  # a number that was met before, and one that was not
             calls += [((y,), {"alpha": factor}), ((x,), {"alpha": factor})]
+            calls += [((y, y), {"value": factor}), ((x, y), {"value": factor})]
+        calls += [((a, b), {}) for a in (y, 0.5, -0.5, y == x, None) for b in (y, 0.5, None)]
+        calls += [((), {"min": -0.5, "max": 0.5}), ((), {"min": 0.5}), ((y, x.sum()), {})]
         for others, options in calls:
             try:
                 want = getattr(x, name[:-1])(*others, **options)
@@ -76,6 +83,28 @@ def test_it_is_done_in_memory_that_nobody_else_has(write):
     write(x, y)
     assert torch.equal(row, x[3])
     assert shared.tolist() == x.tolist()
+
+
+def test_what_is_read_is_what_was_there_before():
+    parts = (lambda x: x, lambda x: x[2, 2], lambda x: x.t(), lambda x: x[:, :1], lambda x: x[1:2])
+    writes = (
+        lambda x, v: x.addcmul_(v, v, value=0.5), lambda x, v: x.lerp_(v, 0.3),
+        lambda x, v: x.clamp_(v, v + 1), lambda x, v: x.lerp_(x, v),
+        lambda x, v: x.masked_fill_(v > 0, 7.0),
+        lambda x, v: x.masked_fill_(x > 0, v.max() if v.ndim else v),
+    )  # fmt: skip
+    for of in (lambda: written(6, 6), lambda: written(7, 6)[1:]):
+        for part in parts:
+            for write in writes:
+                x = of()
+                want = x.clone()
+                write(want, part(x.clone()))
+                write(x, part(x))
+                np.testing.assert_array_equal(x.numpy(), want.numpy())
+    mask = torch.randn(6, 6) > 0
+    mask[...] = ~mask
+    want = mask[1:].clone().masked_fill_(mask[:-1].clone(), torch.tensor(True))
+    assert torch.equal(mask[1:].masked_fill_(mask[:-1], torch.tensor(True)), want)
 
 
 @pytest.mark.parametrize("sign", ["__iadd__", "__imul__", "__isub__", "__itruediv__"])

@@ -10,7 +10,7 @@ import fx
 import fx.torch as torch
 from fx.testing.fuzz import twins
 from fx.testing.fuzz.outcomes import Invalid
-from fx.writing import host
+from fx.writing import host, lending
 
 STARTED = "begun = torch.zeros(2)\nbegun[0] = 1\n"  # a process that has written before
 
@@ -277,8 +277,8 @@ def test_memory_is_its_own_again_when_the_array_is_gone():
 
 
 def test_arrays_that_are_gone_are_not_remembered(monkeypatch):
-    monkeypatch.setattr(host, "_most", [64])
-    host._drop()
+    monkeypatch.setattr(lending, "_most", [64])
+    lending._drop()
     before = len(host.memories)  # of arrays that other tests still have
     kept = [torch.zeros(1) for _ in range(500)]
     for x in kept:
@@ -398,3 +398,14 @@ WINDOWS = {
 @pytest.mark.parametrize("lines", WINDOWS.values(), ids=WINDOWS)
 def test_windows_share_memory_with_arrays(lines):
     twins.agree("\n".join(["x = torch.arange(6.0)", *lines]))
+
+
+def test_what_is_lent_does_not_move_where_nobody_holds_it():
+    x = torch.zeros(1000)
+    x[0] = 1.0
+    where = x.data_ptr()
+    for lend in (lambda: x.detach().numpy(), lambda: x.numpy(), lambda: x.detach()[:].numpy()):
+        for _ in range(3):  # what was lent before is gone
+            assert lend().ctypes.data == where
+            x[1] = 2.0
+    assert x.data_ptr() == where

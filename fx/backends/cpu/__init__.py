@@ -112,22 +112,27 @@ def kernel_of_many(primitive: Any) -> Any:
     return import_module(f"{__name__}.many").of_many(primitive.name, kernel_for(primitive))
 
 
-def kernel_into(primitive: Any) -> tuple[Any, int] | None:
-    """The kernel of a primitive of floats that takes an array for the result as well.
+def kernel_into(primitive: Any) -> tuple[Any, int, str] | None:
+    """The kernel of a primitive that takes an array for the result as well, of the same dtype.
 
     Returns:
-        ``kernel(*arrays, out)``, of the bits of the primitive's own, and the number of arrays; None
-        where there is no such kernel.
+        ``kernel(*arrays, out)``, of the bits of the primitive's own, the number of arrays, and the
+        characters of the dtypes that it is for; None where there is no such kernel.
     """
     kernel = primitive.cpu
     if type(kernel) is np.ufunc:
         many = import_module(f"{__name__}.many")
         if many.is_compiled(primitive.name):
-            return (many.into(primitive.name), 1) if kernel.nin == 1 else None
-        return (kernel, kernel.nin) if "f" * kernel.nin + "->f" in kernel.types else None
+            return (many.into(primitive.name), 1, "fd") if kernel.nin == 1 else None
+        among = "fdbhilBHIL?" if kernel.nin == 2 else "fd"
+        chars = "".join([c for c in among if f"{c * kernel.nin}->{c}" in kernel.types])
+        return (kernel, kernel.nin, chars) if chars else None
+    into = getattr(kernel, "into", None)
+    if into is not None:  # of a formula: None where it has nothing for its arguments
+        return into(), into.args[0], "fd"
     if primitive.name != "relu":
         return None
-    return import_module(f"{__name__}.elementwise").relu_into, 1
+    return import_module(f"{__name__}.elementwise").relu_into, 1, "fd"
 
 
 def small_draws() -> Any:

@@ -44,25 +44,58 @@ def elements(ways: Any, plan: Any, broadcast: Any, count: int, words: Sequence[s
 @cache
 def _elements(count: int, words: tuple[str, ...]) -> Any:
     xs = _names("x", count)
-    key = "".join([f"shape{i}, x{i}.dtype, " for i in range(count)])
-    alike = [f"{x}.flags.num & {DENSE} == {DENSE}" for x in xs]
-    alike += [f"(shape{i} == shape0 or not shape{i})" for i in range(1, count)]
     given = ", ".join([*xs, *words])
     return _made(
         "ways, plan, broadcast, any_size",
         f"{', '.join(xs)}{_by_word(words)}",
         *_numbers(words),
-        *[f"shape{i} = x{i}.shape" for i in range(count)],
-        f"if {' and '.join(alike)}:",
-        f"  way = ways.get(({key}))",
-        f"  if way is None: way = plan(({', '.join(xs)},))",
-        "  run, spec, sizes = way",
+        *_way(xs),
         "  if run is None: return None",
         "  out = any_size.empty(spec)",
         f"  run([1, 0, {given}, out, *sizes])",
         "  return out",
         f"return broadcast(({', '.join(xs)},), [1, 0, {given}])",
     )
+
+
+def elements_into(ways: Any, plan: Any, count: int, words: Sequence[str]) -> Any:
+    """``f(*arrays, out, **numbers)``: the same, written into an array, which may be one of these.
+
+    None where it cannot be, else that array.
+    """
+    return _elements_into(count, tuple(words))(ways, plan)
+
+
+@cache
+def _elements_into(count: int, words: tuple[str, ...]) -> Any:
+    xs = _names("x", count)
+    given = ", ".join([*xs, *words])
+    return _made(
+        "ways, plan",
+        f"{', '.join(xs)}, out{_by_word(words)}",
+        *_numbers(words),
+        *_way(xs),
+        "  dense = out.flags",
+        f"  if run is None or dense.num & {DENSE} != {DENSE} or not dense.writeable: return None",
+        "  if out.shape != shape0 or out.dtype is not spec[0].dtype: return None",
+        f"  run([1, 0, {given}, out, *sizes])",
+        "  return out",
+        "return None",
+    )
+
+
+def _way(xs: Sequence[str]) -> list[str]:
+    """What runs on dense arrays of one shape, or of no axes; what comes behind is of these."""
+    key = "".join([f"shape{x[1:]}, {x}.dtype, " for x in xs])
+    alike = [f"{x}.flags.num & {DENSE} == {DENSE}" for x in xs]
+    alike += [f"(shape{x[1:]} == shape0 or not shape{x[1:]})" for x in xs[1:]]
+    return [
+        *[f"shape{x[1:]} = {x}.shape" for x in xs],
+        f"if {' and '.join(alike)}:",
+        f"  way = ways.get(({key}))",
+        f"  if way is None: way = plan(({', '.join(xs)},))",
+        "  run, spec, sizes = way",
+    ]
 
 
 def along(ways: Any, plan: Any, given: str, gives: str, words: Sequence[str]) -> Any:

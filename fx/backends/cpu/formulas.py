@@ -7,6 +7,7 @@ whether there is a compiler, but no earlier call.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from inspect import CO_VARARGS
 from math import prod
 from typing import Any
@@ -56,19 +57,15 @@ class Elements:
         if found is None:
             given = (self.alike, self._alike, self._broadcast, count, self.words)
             found = self.calls[count] = _written.elements(*given)
+            found.into = partial(self.into, count)
         return found
 
-    def into(self, x: np.ndarray, out: np.ndarray) -> bool:
-        """Write what it gives of an array into another of that shape and dtype, or into the array.
+    def into(self, count: int) -> Any:
+        """``f(*arrays, out, **numbers)``: what is written into an array, which may be one of these.
 
-        False where they are not dense, or there is no kernel.
+        It gives that array; None where they are not dense and alike, or there is no kernel.
         """
-        if x.flags.num & out.flags.num & DENSE != DENSE:
-            return False
-        run, _, sizes = self.alike.get((x.shape, x.dtype)) or self._alike((x,))
-        if run is not None:
-            run([1, 0, x, out, *sizes])
-        return run is not None
+        return _written.elements_into(self.alike, self._alike, count, self.words)
 
     def call(self) -> Any:
         """The same of as many arrays as the formula is of, where it says so."""

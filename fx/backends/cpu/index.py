@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fx import limits
 from fx.backends.cpu._arrays import contiguous, narrowed, widen
 from fx.backends.cpu.llvm import any_size
 from fx.errors import IndexingError
@@ -19,6 +20,13 @@ _WORDS = {1: "B", 2: "H", 4: "I", 8: "L"}  # moved by the size of an element
 _LIKES = {np.dtype(char): np.zeros(1, char) for char in "lifd"}
 _FEW = 32  # indices that are looked at faster as Python's numbers
 _KINDS = frozenset("bBhHiIlLfd")
+_Known = dict[Any, tuple[Any, ...]]
+# what runs where nothing has to be converted, by the shapes and dtypes, the axis and the mode
+_slices: _Known = {}
+_ways: _Known = {}
+_MOST = 1024
+limits.on_change(_slices.clear)
+limits.on_change(_ways.clear)
 
 
 def _located(kernel: Any) -> Any:
@@ -101,19 +109,26 @@ def scatter(
     other modes accumulate in that order. "min" and "max" propagate NaN; on bool, "add" is or and
     "mul" is and. Raises IndexError where an index is out of bounds.
     """
+    key = x.shape, idx.shape, updates.shape, axis, x.dtype, idx.dtype, mode
+    way = _slices.get(key)
+    if way is not None:
+        run, a, chunk, n, m, b, more = way
+        at, out = _nonnegative(idx if idx.ndim == 1 else idx.reshape(-1), n), _copied(x)
+        run([a, chunk, out, at, contiguous(updates), n, m, b, *more])
+        return out
     axis = _axis(axis, x.ndim)
     before, n, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
     _expect(updates, before + idx.shape + after, x)
     at = _nonnegative(_integers(idx).reshape(-1), n)  # (m,)
     if x.dtype.kind == "c" and mode != "set":
         return _accumulate_complex(x, (slice(None),) * axis + (idx,), updates, mode)
+    more: list[int] = []
     if mode == "set":  # moves elements of any dtype
         cells, values, char = x, updates, _WORDS.get(x.itemsize)
-        name, more = "put", []
     else:
         cells, values, mode = _operands(x, updates, mode)
         char = cells.dtype.char
-        name, more = "accumulate", [_MODES[mode]]
+        more = [_MODES[mode]]
     out = _copied(cells)
     if not at.size or not out.size:
         return _restored(out, x.dtype)
@@ -123,7 +138,10 @@ def scatter(
         out.reshape(a, n, b)[:, at] = values.reshape(a, m, b)
         return out
     chunk = any_size.chunk_of(a, 1.0 * m * max(b, 2))
-    any_size.kernel("scatter", name, char)([a, chunk, out, at, values, n, m, b, *more])
+    run = any_size.kernel("scatter", "accumulate" if more else "put", char)
+    if cells is x and idx.dtype is _INT64:
+        _remember(_slices, key, (run, a, chunk, n, m, b, more))
+    run([a, chunk, out, at, values, n, m, b, *more])
     return _restored(out, x.dtype)
 
 
@@ -159,6 +177,15 @@ def scatter_along_axis(
 
     x (*A, n, *B), idx and updates (*A, m, *B). Modes, order and errors as in `scatter`.
     """
+    key = x.shape, idx.shape, updates.shape, axis, x.dtype, idx.dtype, mode
+    way = _ways.get(key)
+    if way is not None:
+        run, a, chunk, n, m, b = way
+        at, out, bad = _dense(idx), _copied(x), _NONE.copy()
+        run([a, chunk, out, at, _dense(updates), n, m, b, bad])
+        if bad.item() >= 0:
+            _refuse(bad.item(), at, n)
+        return out
     a, n, m, b = _along(x, idx, axis)
     _expect(updates, idx.shape, x)
     if x.dtype.kind == "c" and mode != "set":
@@ -173,15 +200,22 @@ def scatter_along_axis(
     out = _copied(cells)
     if at.size:
         if char is not None and any_size.available():
-            bad = _NONE.copy()
-            any_size.kernel("places", mode, char)(
-                [a, any_size.chunk_of(a, m * b), out, at, _dense(values), n, m, b, bad]
-            )
+            bad, run = _NONE.copy(), any_size.kernel("places", mode, char)
+            chunk = any_size.chunk_of(a, m * b)
+            if cells is x and idx.dtype is _INT64:
+                _remember(_ways, key, (run, a, chunk, n, m, b))
+            run([a, chunk, out, at, _dense(values), n, m, b, bad])
             if bad.item() >= 0:
                 _refuse(bad.item(), at, n)
         else:
             _combine(out, _grid(_nonnegative(at, n), axis), values, mode)
     return _restored(out, x.dtype)
+
+
+def _remember(known: _Known, key: Any, way: tuple[Any, ...]) -> None:
+    if len(known) >= _MOST:
+        known.clear()
+    known[key] = way
 
 
 _JOINED = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}

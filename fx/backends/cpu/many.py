@@ -66,12 +66,12 @@ def into(name: str) -> Any:
     Its bits are those of new arrays: few elements are NumPy's, many the compiled kernel's.
     """
     ufunc, formula = getattr(np, name), _formula(name)
-    compiled = formula.of(1)
+    compiled, written = formula.of(1), formula.into(1)
 
     def kernel(x: np.ndarray, out: np.ndarray) -> None:
         found = None
         if x.size >= max(MANY, limits.WHERE_FROM):
-            if formula.into(x, out):
+            if written(x, out) is not None:
                 return
             found = compiled(x)
         if found is None:

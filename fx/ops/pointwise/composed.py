@@ -95,6 +95,7 @@ def _limits(name: str, *sides: _Side) -> Any:
             return None
         return x
 
+    kernel.into = at_once.into  # type: ignore[attr-defined]
     back = of_reference(in_steps)
 
     def vjp(needs: Any, x: Tensor, *ends: Tensor) -> Any:
@@ -117,7 +118,9 @@ def _limits(name: str, *sides: _Side) -> Any:
 _at_least, _at_most = [
     quick(_limits(name, side), tensors=2) for name, side in (("at_least", _LOW), ("at_most", _HIGH))
 ]
-_between = quick(_limits("between", _LOW, _HIGH), tensors=3)
+# functions of three tensors that have a kernel of their own, which also writes in place
+AT_ONCE = {"clamp": _limits("between", _LOW, _HIGH)}
+_between = quick(AT_ONCE["clamp"], tensors=3)
 
 
 def lerp(start: Any, end: Any, weight: Any) -> Tensor:
@@ -140,7 +143,8 @@ def _between_both(start: Tensor, end: Tensor, weight: Tensor) -> Tensor:
     return compare.where(near, start + weight * step, end - step * (1 - weight))
 
 
-_lerp = quick(elements("lerp", _between_both, torch_name="Lerp"), tensors=3)
+AT_ONCE["lerp"] = elements("lerp", _between_both, torch_name="Lerp")
+_lerp = quick(AT_ONCE["lerp"], tensors=3)
 
 
 def addcmul(x: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
@@ -171,13 +175,11 @@ def _summed(needs: Any, primals: Any, cotangents: Any) -> Any:
     ])  # fmt: skip
 
 
-_addcmul = quick(
-    elements(
-        "addcmul", lambda x, a, b, *, value: x + a * b * value, ["value"], vjp=_addcmul_vjp,
-        torch_name="Addcmul",
-    ),
-    "value", tensors=3,
+AT_ONCE["addcmul"] = elements(
+    "addcmul", lambda x, a, b, *, value: x + a * b * value, ["value"], vjp=_addcmul_vjp,
+    torch_name="Addcmul",
 )  # fmt: skip
+_addcmul = quick(AT_ONCE["addcmul"], "value", tensors=3)
 
 
 def addcdiv(x: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
@@ -200,13 +202,11 @@ def _addcdiv_vjp(needs: Any, x: Tensor, a: Tensor, b: Tensor, *, value: Any) -> 
     return pullback
 
 
-_addcdiv = quick(
-    elements(
-        "addcdiv", lambda x, a, b, *, value: x + a / b * value, ["value"], vjp=_addcdiv_vjp,
-        torch_name="Addcdiv",
-    ),
-    "value", tensors=3,
+AT_ONCE["addcdiv"] = elements(
+    "addcdiv", lambda x, a, b, *, value: x + a / b * value, ["value"], vjp=_addcdiv_vjp,
+    torch_name="Addcdiv",
 )  # fmt: skip
+_addcdiv = quick(AT_ONCE["addcdiv"], "value", tensors=3)
 
 
 def div(x: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:

@@ -13,6 +13,7 @@ import fx.prims.shape as prims
 import fx.prims.sorting as sorting
 from fx.dtypes import int64
 from fx.errors import ShapeError
+from fx.levels import live
 from fx.ops.axes import integer, new_axis, normal_axis, sizes
 from fx.ops.convert import as_tensor
 from fx.ops.indexing.views import rows
@@ -21,6 +22,7 @@ from fx.ops.shapes.manipulation import ravel, reshape
 from fx.prims.fused import fuse
 from fx.quick import quick_joint
 from fx.staged_number import StagedNumber
+from fx.tape import CELL
 from fx.tensor import Tensor
 
 _LISTS = (list, tuple)
@@ -38,6 +40,11 @@ def _sequence(name: str, arrays: Any) -> list[Tensor]:
     if not len(arrays):
         raise ShapeError(f"{name} needs at least one tensor")
     return promoted(name, *arrays)
+
+
+def _is_cell(x: Any) -> bool:
+    """Whether it is read as a cell is, while nothing is traced."""
+    return not live and isinstance(x, Tensor) and x.level == CELL
 
 
 def concat(arrays: Any, axis: int | None = 0, *, dim: int | None = None) -> Tensor:
@@ -58,7 +65,8 @@ def concat(arrays: Any, axis: int | None = 0, *, dim: int | None = None) -> Tens
         tensor([1, 2, 3])
     """
     axis = axis if dim is None else dim
-    if type(arrays) in _LISTS and arrays and type(arrays[0]) is Tensor and axis is not None:
+    given = type(arrays) in _LISTS and arrays and axis is not None
+    if given and (type(arrays[0]) is Tensor or _is_cell(arrays[0])):
         first = arrays[0]._shape
         if first != (0,):
             out: Tensor | None = prims.joined(arrays, normal_axis("concat", axis, first))
@@ -101,7 +109,7 @@ def stack(arrays: Any, axis: int = 0, *, dim: int | None = None) -> Tensor:
                 [3, 4]])
     """
     axis = axis if dim is None else dim
-    if type(arrays) in _LISTS and arrays and type(arrays[0]) is Tensor:
+    if type(arrays) in _LISTS and arrays and (type(arrays[0]) is Tensor or _is_cell(arrays[0])):
         out: Tensor | None = _stacked_at_once(arrays, new_axis("stack", axis, arrays[0]._shape))
         if out is not None:
             return out

@@ -24,8 +24,8 @@ from fx.state import Cell
 from fx.tape import CELL
 from fx.tensor import Tensor, new_tensor
 from fx.transforms.jitting.program import Anew, Given, Leaf
+from fx.writing.data import detach  # which marks what it gives
 from fx.writing.layouts import first_expanded, has_positions, layout
-from fx.writing.methods import detach  # which marks what it gives
 from fx.writing.who import may_write
 
 _LOOKS = 10_000  # steps after which two views are taken to share an element
