@@ -51,11 +51,12 @@ def on_samples(holds: Callable[[random.Random], None]) -> None:
     """Call a check with sources of choices.
 
     Hypothesis looks for one that fails and makes it small, which takes two thirds of a law's time:
-    that is for the thorough profile. The quick one has the least choices and six seeds.
+    that is for the thorough profile. The quick one has the least choices and five seeds,
+    with which each of 3,363 broken rules of ``test_mutations.py`` is found; with four all but one.
     """
     if THOROUGH:
         given(source=st.randoms(use_true_random=False))(lambda source: holds(source))()
         return
     holds(Least())
-    for seed in range(6):
+    for seed in range(5):
         holds(random.Random(seed))
