@@ -11,6 +11,7 @@ from fx import limits
 from fx.backends.cpu import _arrays, elementwise, shape
 from fx.backends.cpu.llvm import any_size
 from fx.primitive import registry
+from tests.thorough import pairs
 
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e-30, -1e-30, 1e30, -1e20, 3e38, 1e-40]
 # ulps that a power may be off in float64; float32 goes by float64
@@ -73,13 +74,16 @@ def test_a_number_is_chosen_as_in_numpy_and_in_small_arrays(name, dtype, number)
     np.testing.assert_array_equal(np.signbit(got[known]), np.signbit(want[known]))
 
 
-@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide", "maximum", "minimum"])
-@pytest.mark.parametrize("shapes", [
+BROADCAST = [
     ((40, 600), (600,)), ((300, 100), (300, 1)), ((300, 1), (100,)), ((200,), (200, 1)),
     ((2, 3, 100, 70), (3, 1, 1)), ((1, 200), (200, 1)), ((40, 600), (1,)), ((40, 600), ()),
     ((3, 1, 20, 1), (1, 40, 1, 30)), ((20000,), (20000,)),
-])  # fmt: skip
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.float16, bfloat16])
+]  # fmt: skip
+DTYPES = [np.float32, np.float64, np.int64, np.float16, bfloat16]
+
+
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide", "maximum", "minimum"])
+@pytest.mark.parametrize(("shapes", "dtype"), pairs(BROADCAST, DTYPES, 2))
 def test_arrays_broadcast_as_in_numpy(name, shapes, dtype):
     rng = np.random.default_rng(0)
     x, y = (rng.normal(size=s) * 9 for s in shapes)

@@ -7,13 +7,16 @@ import pytest
 
 from fx import limits
 from fx.backends.cpu import reduction
+from tests.thorough import pairs
 
 SHAPES = [(4,), (2,), (1000, 2), (7, 3), (5, 5, 4), (3, 4096), (2000, 3), (0, 3), (2, 2), (50, 60)]
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.bool_, np.float16])
-@pytest.mark.parametrize("shape", SHAPES)
+DTYPES = [np.float32, np.float64, np.int32, np.bool_, np.float16]
+
+
 @pytest.mark.parametrize("name", ["max", "min"])
+@pytest.mark.parametrize(("shape", "dtype"), pairs(SHAPES, DTYPES, 2))
 def test_extrema_are_numpys(name, shape, dtype):
     kernel, ufunc = getattr(reduction, name), {"max": np.maximum, "min": np.minimum}[name]
     x = (np.random.default_rng(0).normal(size=shape) * 50).astype(dtype)

@@ -1,8 +1,10 @@
 """How ranks that no launcher started find each other, stores, and what goes wrong there."""
 
+import contextlib
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -35,6 +37,7 @@ def run_ranks(commands, environments=({}, {}), deadline=60):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            start_new_session=True,
         )
         for command, environment in zip(commands, environments, strict=True)
     ]
@@ -42,16 +45,40 @@ def run_ranks(commands, environments=({}, {}), deadline=60):
         said = [process.communicate(timeout=deadline) for process in started]
     finally:
         for process in started:
-            process.kill()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # and what it has forked
     return [(p.returncode, *s) for p, s in zip(started, said, strict=True)]
+
+
+# what a script imports is imported once, and its ranks are forks
+FORKED = """
+import ast, os, runpy, sys, traceback
+source = sys.argv[1]
+imports = ast.Import | ast.ImportFrom
+lines = [x for x in ast.parse(open(source).read()).body if isinstance(x, imports)]
+exec(compile(ast.Module(lines, []), source, "exec"), {})
+ranks = []
+for rank in range(2):
+    ranks.append(os.fork())
+    if not ranks[-1]:
+        os.environ["RANK"], sys.argv, code = str(rank), sys.argv[1:], 1
+        try:
+            runpy.run_path(source, run_name="__main__")
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(code)
+sys.exit(any([os.waitpid(rank, 0)[1] for rank in ranks]))
+"""
 
 
 def run_script(source, place):
     """The script in two ranks by ``env://``; what each of them saw."""
     port = str(free_port())
     common = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-    ends = run_ranks([[source, place]] * 2, [{"RANK": str(r), **common} for r in range(2)])
-    assert [e[0] for e in ends] == [0, 0], ends
+    ((code, _, error),) = run_ranks([["-c", FORKED, source, place]], [common])
+    assert code == 0, error
     return [json.loads((place / str(r)).read_text()) for r in range(2)]
 
 

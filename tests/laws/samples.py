@@ -51,11 +51,13 @@ def on_samples(holds: Callable[[random.Random], None]) -> None:
     """Call a check with sources of choices.
 
     Hypothesis looks for one that fails and makes it small, which takes two thirds of a law's time:
-    that is for the thorough profile. The quick one has the least choices and six seeds.
+    that is for the thorough profile. The quick one has the least choices and five seeds: of the
+    broken rules of ``test_mutations.py``, without linear algebra, all 3,363 are found with them,
+    and all but one with four.
     """
     if THOROUGH:
         given(source=st.randoms(use_true_random=False))(lambda source: holds(source))()
         return
     holds(Least())
-    for seed in range(6):
+    for seed in range(5):
         holds(random.Random(seed))

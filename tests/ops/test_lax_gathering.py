@@ -1,10 +1,13 @@
 """``fx.lax.gather`` and ``scatter`` against ``jax.lax``: dimension numbers drawn at random."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 import fx
 import fx.lax as lax
+from tests.thorough import pairs
 
 jax = pytest.importorskip("jax")
 
@@ -80,8 +83,7 @@ def compared(ours, theirs, arrays, dtype, slopes=True):
             np.testing.assert_allclose(a.numpy(), b, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize(("seed", "dtype"), pairs(range(24), ["float32", "float64"], 2))
 def test_gather(seed, dtype):
     found = drawn(seed)
     mine, peers = numbers("Gather", found)
@@ -92,10 +94,12 @@ def test_gather(seed, dtype):
     compared(ours, theirs, [found["operand"], found["rows"]], dtype, found["mode"] in MODES[:2])
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", ["add", "sub", "mul", "min", "max"])
-@pytest.mark.parametrize("seed", range(12))
-def test_scatter(seed, name, dtype):
+SCATTERED = [*itertools.product(("add", "sub", "mul", "min", "max"), ("float32", "float64"))]
+
+
+@pytest.mark.parametrize(("seed", "how"), pairs(range(12), SCATTERED, 3))
+def test_scatter(seed, how):
+    name, dtype = how
     found = drawn(seed)
     if found["mode"] == "promise_in_bounds":
         found["mode"] = "drop"

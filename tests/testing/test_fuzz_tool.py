@@ -22,11 +22,14 @@ PROGRAMS = {
 }  # fmt: skip
 if not THOROUGH:  # the laws and the words are tests of their own; here the tool itself is
     PROGRAMS |= {
-        "derivatives": 8,
-        "histories": 15,
-        "primitives": 15,
-        "writes": 100,
-        "jitwrites": 12,
+        "graphs": 15,
+        "sizes": 8,
+        "primitives": 8,
+        "derivatives": 5,
+        "histories": 8,
+        "loops": 15,
+        "writes": 60,
+        "jitwrites": 8,
     }
 
 

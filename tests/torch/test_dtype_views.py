@@ -11,6 +11,7 @@ from fx.errors import DTypeError
 from fx.writing.noting import forget
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.usefixtures("first_writes_look_at_what_the_file_made")
 
 PAIRS = [
     ("float32", "int32"), ("float64", "int64"), ("int16", "float16"), ("int8", "uint8"),

@@ -110,7 +110,7 @@ def _view_written():
 
 
 @pytest.fixture(params=["before the first write", "after it"])
-def phase(request):
+def phase(request, first_writes_look_at_what_the_file_made):
     noting.forget()
     if request.param == "after it":
         noting.start()

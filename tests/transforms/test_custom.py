@@ -6,6 +6,7 @@ import pytest
 import fx
 from fx.errors import BackwardError, DTypeError, ShapeError, TreeError
 from fx.primitive import registry
+from tests.thorough import pairs
 from tests.transforms.oracle import array, jax, jnp, ours, same, says, x64
 
 X = np.array([0.3, -1.2, 2.0])
@@ -361,8 +362,9 @@ def named(name, count, wrap):
     return own
 
 
-@pytest.mark.parametrize("count", [1, 2, 3])
-@pytest.mark.parametrize("wrap", ["custom_vjp", "custom_jvp", "checkpoint"])
+@pytest.mark.parametrize(
+    ("wrap", "count"), pairs(["custom_vjp", "custom_jvp", "checkpoint"], [1, 2, 3], 3)
+)
 def test_a_function_that_has_the_name_of_a_primitive_is_not_it(wrap, count):
     """jit took a rule's function that was called ``sin`` for the sine."""
     functions = [named(name, count, wrap) for name in registry]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import fx
+from tests.thorough import pairs
 
 SHAPES = [(6, 16), (3, 8), (5, 20), (7, 64), (4, 5), (2, 3, 16)]
 INSIDE = {
@@ -22,8 +23,7 @@ INSIDE = {
 }
 
 
-@pytest.mark.parametrize("inside", INSIDE)
-@pytest.mark.parametrize("name", ["amax", "amin"])
+@pytest.mark.parametrize(("inside", "name"), pairs(INSIDE, ["amax", "amin"], 2))
 def test_slopes_of_extrema(name, inside):
     for shape in SHAPES:
         values = np.random.default_rng(len(shape) * shape[-1]).normal(size=shape)

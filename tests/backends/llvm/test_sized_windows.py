@@ -7,6 +7,7 @@ import fx
 import fx.nn.functional as F
 from fx import nn, optim
 from tests.backends.llvm.test_sized import served
+from tests.thorough import THOROUGH
 
 assert served  # a fixture
 
@@ -89,7 +90,8 @@ def compared(name, dtype, sizes, served, exact=()):
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("name", CASES)
 def test_any_number_of_samples_is_served_by_one_program(served, name):
-    emitted = compared(name, "float32", (20, 37, 16, 1, 63, 6, 4, 13), served, exact=(37, 4))
+    exact = (37, 4) if THOROUGH else (37, 4)[list(CASES).index(name) % 2 :][:1]
+    emitted = compared(name, "float32", (20, 37, 16, 1, 63, 6, 4, 13), served, exact)
     assert emitted[0] and emitted[1] and emitted[3] and emitted[5]  # of each class one
     assert not any(emitted[i] for i in (2, 4, 6, 7))
 

@@ -12,6 +12,7 @@ import pytest
 import fx
 from fx import limits
 from fx.graph.staging import stage
+from tests.thorough import pairs
 from tests.transforms.oracle import jax, jnp, x64
 
 approx = partial(pytest.approx, rel=1e-10, abs=1e-12)
@@ -218,8 +219,7 @@ def _words(xp):
 POINT = 0.7
 
 
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize(("program", "rule"), pairs(PROGRAMS, RULES, 2))
 def test_rules_inside_bodies(program, rule):
     f, x = RULES[rule](Ours), Ours.number(POINT)
     expected = {k: w(_loop(Ours, f))(x).item() for k, w in _words(Ours).items()}

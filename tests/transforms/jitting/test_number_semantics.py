@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import fx
+from tests.thorough import pairs
 
 EDGES = (
     0, 1, -3, 255, 256, 2**31, 2**32, 2**53 + 1, 2**62, 2**63 - 1, 2**63, -(2**63), 2**64, 10**30,
@@ -149,7 +150,7 @@ def test_numbers_alone(name):
 @pytest.mark.parametrize(
     ("name", "dtype"),
     # eagerly a bool is not filled with a number beyond int64
-    [(m, d) for m in MEETINGS for d in TENSORS if (m, d) != ("full like", "bool")],
+    [case for case in pairs(MEETINGS, TENSORS, 2) if case != ("full like", "bool")],
 )
 def test_numbers_that_meet_tensors(name, dtype):
     some = EDGES if dtype in ("float32", "uint8") else EDGES[::3]

@@ -13,6 +13,7 @@ import pytest
 import fx
 from fx import nn, optim
 from fx.state import Cell
+from tests.thorough import pairs
 from tests.transforms.jitting.twins import expect_equal_twins
 
 X = fx.tensor(np.random.default_rng(0).standard_normal((5, 3)).astype("float32"))
@@ -139,7 +140,7 @@ SCHEDULES = {
 
 
 SCHEDULED = [("Adam", schedule) for schedule in SCHEDULES]
-SCHEDULED += [(name, schedule) for name in OPTIMIZERS for schedule in ("one and back", "halves")]
+SCHEDULED += pairs(OPTIMIZERS, ("one and back", "halves"), 2)
 
 
 @pytest.mark.parametrize(("name", "schedule"), dict.fromkeys(SCHEDULED))

@@ -4,13 +4,12 @@ Three sizes below a bound, or above it, agree in what a fourth on the other side
 which numbers of a row lie below 12, how far a table is one number, what is left of 13.
 """
 
-import itertools
-
 import numpy as np
 import pytest
 
 import fx
 from fx.nn import functional as F
+from tests.thorough import pairs
 
 _TABLE = [1.0] * 12 + [9.0] * 60
 _KEY = fx.random.key(3)
@@ -99,7 +98,7 @@ def _is_eager_at_each_size(function, order):
         np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-5, err_msg=f"size {n}")
 
 
-@pytest.mark.parametrize(("source", "made"), [*itertools.product(SOURCES, MADE)])
+@pytest.mark.parametrize(("source", "made"), pairs(SOURCES, MADE, 3))
 def test_what_is_made_of_sizes_alone_is_another_at_each(source, made):
     """One order a case, in turn: below a bound first, or above it."""
     counted, number = SOURCES[source], MADE[made]
@@ -108,19 +107,21 @@ def test_what_is_made_of_sizes_alone_is_another_at_each(source, made):
         return x * number(counted(x.shape[0]))
 
     orders = (BELOW, ABOVE)
-    first = (list(SOURCES).index(source) + list(MADE).index(made)) % 2
+    first = list(SOURCES).index(source) % 2
     _is_eager_at_each_size(scaled, orders[first])
 
 
-@pytest.mark.parametrize("order", (BELOW, ABOVE))
-@pytest.mark.parametrize("name", ALONE)
+@pytest.mark.parametrize(("name", "order"), pairs(ALONE, (BELOW, ABOVE), 2))
 def test_a_bound_that_sizes_pass_is_none_of_the_code(name, order):
     function = ALONE[name]
     _is_eager_at_each_size(lambda x: function(x), order)
 
 
-@pytest.mark.parametrize("source", ("counted", "from 13", "what is left of 13", "ones", "a table"))
-@pytest.mark.parametrize("made", ("sum", "below 12", "12 at most", "a sum of 20 at most"))
+COUNTED = ("counted", "from 13", "what is left of 13", "ones", "a table")
+BOUNDED = ("sum", "below 12", "12 at most", "a sum of 20 at most")
+
+
+@pytest.mark.parametrize(("source", "made"), pairs(COUNTED, BOUNDED, 2))
 def test_so_it_is_of_lengths_that_are_arguments(source, made):
     counted, number = SOURCES[source], MADE[made]
 
