@@ -106,6 +106,16 @@ class Tracer(Tensor):
         """The tensor of the level below."""
         return self.value
 
+    def graft(self, value: Any, cut: bool, below: Any) -> Any:
+        """``value`` with what this transform knows of this tensor, whose place it takes.
+
+        Args:
+            value: of this level or a lower one.
+            cut: whether forward mode does not see it either.
+            below: the same for the values a level below: ``below(value, old, cut)``.
+        """
+        return value
+
     def process(self, primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         """Run a primitive at this tracer's level, the highest among ``args``."""
         raise NotImplementedError

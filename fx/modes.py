@@ -48,6 +48,7 @@ class _Writing:
     elsewhere: Any = None  # until then: notes a view that has memory of its own
     watched: Any = None  # families of parameters whose views a step may have to tell
     summed: Any = None  # where the sum of a gradient that was written and another is stored
+    copy: Any = None  # writes the values of a tensor into another: copy_
     stepped: Any = None  # called after an optimizer's step where there are some
     apart: bool = False  # whether a view may lie elsewhere than what it is a view of
     hosted: Any = None  # whether NumPy may write into the memory of an array

@@ -140,6 +140,16 @@ class GradTracer(Tracer):
     transform = "grad"
     fuses = True
 
+    def graft(self, value: Any, cut: bool, below: Any) -> Any:
+        node = self._node
+        if node is None:
+            return value
+        if modes.stage is not None and type(node) is not Leaf:
+            modes.stage.grafts(self)
+        while value.level >= self.level:
+            value = value.value
+        return grad_tracer(self.level, below(value, self.value, cut), node)
+
     def process(self, primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         level = self.level
         values = tuple([x.value if x.level == level else x for x in args])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from fx.config import writing
 from fx.dtypes import COMPLEX, FLOATING, INEXACT
 from fx.errors import BackwardError, DTypeError, ShapeError
 from fx.ops.convert import as_tensor
@@ -199,3 +200,15 @@ def fitting(
             f"write {word}.astype(fx.{spec.dtype.name})"
         )
     return x
+
+
+def write_back(arguments: list[Any], changed: dict[int, Tensor]) -> None:
+    """Write into the arguments of a function what it wrote into those that stood for them.
+
+    Args:
+        arguments: as they were given.
+        changed: by their places, what these hold now.
+    """
+    for place, value in changed.items():
+        if isinstance(arguments[place], Tensor):
+            writing.copy(arguments[place], value)

@@ -8,7 +8,7 @@ from typing import Any
 
 import fx.prims.shape as shape_prims
 from fx import tree
-from fx.config import modes
+from fx.config import modes, writing
 from fx.dtypes import int64
 from fx.errors import AxisError, BatchedValueError, ShapeError, TreeError
 from fx.levels import Level, Tracer, live
@@ -17,7 +17,7 @@ from fx.prims.creation import iota
 from fx.random.lanes import Turn
 from fx.tape import CELL
 from fx.tensor import Tensor, _new
-from fx.transforms._arguments import check_function, leave, name_of
+from fx.transforms._arguments import check_function, leave, name_of, write_back
 
 
 class Lanes(Level):
@@ -108,6 +108,19 @@ class BatchTracer(Tracer):
             f"one concrete value (bool(), int(), float(), .item(), if, while, np.asarray). "
             f"Choose with fx.where(condition, x, y), or return the value and look at it outside"
         )
+
+    def graft(self, value: Any, cut: bool, below: Any) -> Any:
+        held, dim = self.value, None
+        if type(held) is Tensor and held._node is None:
+            return value
+        if isinstance(value, BatchTracer) and value.level == self.level:
+            value, dim = value.value, value.dim
+        views, modes.views = modes.views, False
+        try:
+            value = lanes_to(value, dim, self.dim, held.shape[self.dim])
+        finally:
+            modes.views = views
+        return batch_tracer(self.level, below(value, held, cut), self.dim)
 
     def process(self, primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         number = self.level
@@ -209,7 +222,7 @@ def vmap(
 
         def run(
             values: list[Any], size: int, first: int = 0
-        ) -> tuple[list[Tensor], list[int | None], Any]:
+        ) -> tuple[list[Tensor], list[int | None], Any, dict[int, Tensor]]:
             with Lanes(size, axis_name, first if randomness == "different" else None) as level:
                 number = level.number
                 traced = [
@@ -222,10 +235,15 @@ def vmap(
                     _land(leave(x, number), d, number, size, function)
                     for x, d in zip(outs, out_dims)
                 ]
-            return landed, out_dims, treedef_out
+                changed = {
+                    i: _land(leave(x.read(), number), dims[i], number, size, function)
+                    for i, x in enumerate(traced)
+                    if writing.started and dims[i] is not None and x.written
+                }
+            return landed, out_dims, treedef_out, changed
 
         if chunk_size is None or size <= chunk_size:
-            results, _, treedef_out = run(values, size)
+            results, _, treedef_out, changed = run(values, size)
         else:
             chunks = []
             for start in range(0, size, chunk_size):
@@ -236,9 +254,11 @@ def vmap(
                 ]
                 with Turn(range(start, stop)):
                     chunks.append(run(part, stop - start, start))
-            _, out_dims, treedef_out = chunks[0]
-            columns = zip(*[landed for landed, _, _ in chunks])
+            _, out_dims, treedef_out, changed = chunks[0]
+            columns = zip(*[landed for landed, *_ in chunks])
             results = [_joined(list(xs), d) for xs, d in zip(columns, out_dims)]
+            changed = {i: _joined([told[i] for *_, told in chunks], dims[i]) for i in changed}
+        write_back(leaves, changed)
         return tree.unflatten(treedef_out, results)
 
     return mapped

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fx import tree
-from fx.config import modes
+from fx.config import modes, writing
 from fx.errors import TreeError
 from fx.levels import Level, Tracer
 from fx.ops.convert import as_tensor
@@ -19,6 +19,7 @@ from fx.transforms._arguments import (
     fitting,
     leave,
     pair,
+    write_back,
 )
 
 
@@ -28,6 +29,12 @@ class JVPTracer(Tracer):
     __slots__ = ("tangent",)
     transform = "jvp"
     tangent: Tensor
+
+    def graft(self, value: Any, cut: bool, below: Any) -> Any:
+        own = None
+        if _is_at(value, self.level):
+            value, own = value.value, value.tangent
+        return jvp_tracer(self.level, below(value, self.value, cut), self.tangent if cut else own)
 
     def process(self, primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         level = self.level
@@ -116,6 +123,12 @@ def jvp(
         pushed = [
             x.tangent if _is_at(x, number) else zeros_like_spec(as_tensor(x).spec) for x in outs
         ]
+        changed = {
+            i: _below(leave(x.read(), number), number)
+            for i, x in enumerate(tracers)
+            if writing.started and x.written
+        }
+    write_back(leaves, changed)
     both = (tree.unflatten(treedef_out, results), tree.unflatten(treedef_out, pushed))
     return (*both, aux) if has_aux else both
 

@@ -327,6 +327,7 @@ def attach() -> None:
                 setattr(Cell, name, _in_memory(put, getattr(Cell, name)))
     cuts.share = share
     writing.watched, writing.stepped = WeakValueDictionary(), follow_steps
+    writing.copy = Tensor.__dict__["copy_"].work
     Cell._renew = seen(Cell._renew)  # type: ignore[method-assign]
     Cell._set_node = keeping(Cell._set_node)  # type: ignore[method-assign]
     Cell._leave = leaving(Cell._leave)

@@ -9,6 +9,8 @@ import numpy as np
 
 import fx.prims.shape as shape_prims
 from fx.config import is_grad_enabled
+from fx.errors import WriteError
+from fx.levels import Tracer
 from fx.prims.compare import stop_gradient
 from fx.prims.complex import conj, conjugated, part
 from fx.prims.creation import constant
@@ -22,7 +24,21 @@ def changed(record: View, base: Any, value: Any) -> Any:
     """``base`` with ``value`` where a member lies."""
     keeps = record.cut or not is_grad_enabled()
     out = replaced(record.path, stop_gradient(base) if record.cut else base, value)
-    return with_history(out, base) if keeps else out
+    if record.cut and _moves(value):
+        raise WriteError(
+            f"a value {value.spec!r} with a tangent is written into a detached tensor, through "
+            f"which no derivative can flow; write v.detach()"
+        )
+    return with_history(out, base, bool(record.cut)) if keeps else out
+
+
+def _moves(x: Any) -> bool:
+    """Whether a tensor has a tangent."""
+    while isinstance(x, Tracer):
+        if x.transform == "jvp":
+            return True
+        x = x.value
+    return False
 
 
 def replaced(path: Any, base: Any, value: Any) -> Any:

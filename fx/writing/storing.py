@@ -238,7 +238,7 @@ def _store_apart(record: View, value: Any) -> None:
     apart.leaf, apart.at = record.leaf, at
     before = looked(apart, base)
     after = recorded(before, replaced(rest, before, value))
-    new = with_history(replaced(head, stop_gradient(base), after.detach()), base)
+    new = with_history(replaced(head, stop_gradient(base), after.detach()), base, cut=True)
     for member in family.alive():
         other = view_of(member)
         steps = other.path[:at]

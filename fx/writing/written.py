@@ -24,7 +24,7 @@ from fx.prims.shape import reshape
 from fx.seen import keep
 from fx.state import Cell, Held
 from fx.state import copied as own_array
-from fx.tape import CELL, GradTracer, Leaf, grad_tracer
+from fx.tape import CELL, Leaf
 from fx.tape import _sequence as next_number
 from fx.tensor import Tensor, _new, new_tensor
 from fx.versions import touch
@@ -397,22 +397,22 @@ class Shown(Cell):
         return None if record is None else _of_parameter(record, record.family.cell)
 
 
-def with_history(value: Any, old: Any) -> Any:
-    """``value`` with the history of ``old``: what is written behind the tape's back."""
+def with_history(value: Any, old: Any, cut: bool = False) -> Any:
+    """``value`` with the history of ``old``: what is written behind the tape's back.
+
+    Args:
+        cut: whether forward mode does not see it either, as what goes through ``detach()``;
+            ``no_grad`` hides it from reverse mode alone.
+    """
     if old.level == CELL:
         old = old.read()
-    node = old._node
-    if node is None:
-        return twin(value)
-    if type(old) is GradTracer:
-        if modes.stage is not None and type(node) is not Leaf:
-            modes.stage.grafts(old)
-        while value.level >= old.level:
-            value = value.value
-        return grad_tracer(old.level, value, node)
-    out = twin(value)
-    out._node = node
-    return out
+    if type(old) is Tensor:
+        out = twin(value)
+        if old._node is not None:
+            out._node = old._node
+        return out
+    out = old.graft(value, cut, with_history)
+    return twin(value) if out is value else out
 
 
 def keep_histories(family: Family) -> None:
