@@ -27,7 +27,7 @@ from fx.writing.holders import CALLS, OPERATES, SETS, has_name
 from fx.writing.items import put_all, set_item, with_item
 from fx.writing.memory import own_memory
 from fx.writing.parameters import follow_steps, keeping, leaving, seen, share, tell
-from fx.writing.records import CUT
+from fx.writing.records import CUT, record_of
 from fx.writing.resizing import resize_, resize_as_
 from fx.writing.storing import recorded, records, renew, take
 from fx.writing.who import writes
@@ -78,7 +78,8 @@ def _is_detached(x: Any) -> bool:
     record = getattr(x, "_view", None)
     if record is None or not record.cut or record.leaf is not None:
         return False
-    return not any(m is not x and m._view.cut for m in record.family.alive())
+    family = record_of(x).family
+    return not any(m is not x and m._view.cut for m in family.alive())
 
 
 class _Probe:

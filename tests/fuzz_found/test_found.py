@@ -655,3 +655,26 @@ def test_the_mean_of_equal_slopes_is_rounded():
 
     with pytest.raises(compare.Invalid):  # PyTorch's gradient is off by as much
         compare.at_sizes(f, [33, 35, 36, 38, 15, 3, 2, 92], [x0], derived="outside")
+
+
+def test_a_load_in_a_jitted_function_is_seen_by_a_view_taken_before():
+    twins.agree("""
+    m3 = torch.nn.Linear(3, 1); m3.load_state_dict({'weight': torch.tensor([[0.5, 0.0, -1.0]]), 'bias': torch.ones(1)})
+    @jit
+    def f4(p5, p6):
+        v7 = m3.bias[...]
+        m3.load_state_dict({k: v * 0.5 for k, v in m3.state_dict().items()})
+        return (v7 * 1).contiguous()
+    y8 = f4(m3.bias, m3.weight)
+    """)  # noqa: E501
+
+
+def test_a_history_that_does_not_fit_is_written_behind_two_detached():
+    twins.agree("""
+    x1 = torch.tensor([[0.75, 0.875, -0.125], [1.5, 1.5, 0.25]], requires_grad=True)
+    @jit
+    def f2(p3, p4):
+        x5 = torch.tensor([-0.875, 2.0])
+        x5.data.data.copy_(x1)
+    y7, y8 = f2(x1, x1)
+    """)
