@@ -112,8 +112,8 @@ class Layers(Lines):
 
     def _buffer(self, name: str, thing: Thing) -> Op | None:
         """A buffer that is assigned: what was cut of it keeps the old values."""
-        if thing.paths != [f"{name}.kept"] or self.inside == "function":
-            return None  # whoever holds the buffer itself, as an argument may, sees the new ones here
+        if thing.paths != [f"{name}.kept"] or self.depth:
+            return None  # whoever holds the buffer itself, as an argument may, sees new ones here
         text = Text()
         held = text.use(f"{name}.kept")
         thing.array = np.zeros(thing.shape)
