@@ -39,10 +39,8 @@ class Layers(Lines):
             return self._called(name, things)
         if draw < 0.6:
             return self._loaded(name, things)
-        if draw < 0.72:
+        if draw < 0.75:
             return self._attribute(name, things)
-        if draw < 0.8:
-            return self._buffer(name, things[2])
         text = Text()
         value = rng.choice(("0.5", "-0.25"))
         line = rng.choice(CHANGES).replace("{m}", text.use(name)).replace("{v}", value)
@@ -97,7 +95,7 @@ class Layers(Lines):
         return Op("", f"{drop}{text.use(name)}.load_state_dict({loop})", tuple(text.args))
 
     def _attribute(self, name: str, things: list[Thing]) -> Op | None:
-        """A parameter that becomes another one."""
+        """A parameter that becomes another one; a buffer stays the one cell here that it is."""
         text = Text()
         thing = self.rng.choice(things[:2])
         path = next((p for p in thing.paths if p.startswith(f"{name}.")), None)
@@ -109,12 +107,3 @@ class Layers(Lines):
         made = self.add(path, np.zeros(thing.shape), leaf=True, grad=True, parameter=True)
         things[things.index(thing)] = made
         return Op("", f"{held} = {value}", tuple(text.args))
-
-    def _buffer(self, name: str, thing: Thing) -> Op | None:
-        """A buffer that is assigned: what was cut of it keeps the old values."""
-        if thing.paths != [f"{name}.kept"] or self.depth:
-            return None  # whoever holds the buffer itself, as an argument may, sees new ones here
-        text = Text()
-        held = text.use(f"{name}.kept")
-        thing.array = np.zeros(thing.shape)
-        return Op("", f"{held} = {held} * 0.5 + {self.rng.choice((0, 1))}", tuple(text.args))
