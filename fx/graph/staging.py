@@ -77,9 +77,9 @@ def memory_steps(x: Any) -> tuple[int, ...] | None:
 
 def is_staged(x: Any) -> bool:
     """Whether what is done to a tensor, of any level, goes into a graph; else it is done now."""
-    while isinstance(x, Tracer) and type(x) is not StageTracer:
-        x = x.value
-    return type(x) is not Tensor and (x.level != CELL or is_staged(x.read()))
+    while x.level == CELL or (isinstance(x, Tracer) and type(x) is not StageTracer):
+        x = x.read() if x.level == CELL else x.value
+    return type(x) is not Tensor
 
 
 class Stage(Surroundings):

@@ -678,3 +678,16 @@ def test_a_history_that_does_not_fit_is_written_behind_two_detached():
         x5.data.data.copy_(x1)
     y7, y8 = f2(x1, x1)
     """)
+
+
+def test_a_number_as_a_place_in_what_is_staged_and_written():
+    twins.agree("""
+    x1 = torch.tensor([[True, True, True, False], [False, True, True, True]])
+    @jit
+    def f4(p5, k6):
+        r7 = x1.data.fill_(True)
+        r7.narrow(1, k6 % 2, 2).logical_not_()
+        return (x1 * 1).contiguous(), (p5 * 1).contiguous()
+    y9, y10 = f4(x1, 2)
+    y11, y12 = f4(y10, 1)
+    """)
