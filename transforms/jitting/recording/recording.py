@@ -364,7 +364,7 @@ class Recording(
         )
 
     def grafts(self, x: Any) -> None:
-        self.grafted = self.grafted or x
+        self.grafted = x if self.grafted is None else self.grafted
 
     def changes(self, what: str) -> NoReturn:
         self.ended = self.ended or self.call.jitted.changing(self.call.signature.key, what)
