@@ -28,6 +28,7 @@ def enable() -> None:
 
 def function_of(name: str) -> Any:
     """``torch.relu_`` and the like: a method in place as a function; None if there is none."""
+    from fx.handles import Handle
     from fx.tensor import Tensor
 
     method = Tensor.__dict__.get(name)
@@ -36,6 +37,8 @@ def function_of(name: str) -> Any:
         return None
 
     def function(input: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(input, Handle):  # what `p.data` gave is written as `p.data.relu_()` does it
+            return getattr(input, name)(*args, **kwargs)
         return work(input, *args, **kwargs)
 
     function.__name__ = name

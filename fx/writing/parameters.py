@@ -129,8 +129,10 @@ def follow_steps(called: bool = False) -> None:
     if modes.stage is not None:
         _follow_staged()
         return
-    families = _taken(lambda family: True)
+    families = _watched()
+    writing.watched.clear()
     for family in families:
+        family.watched = False
         if family.cell is not None:
             continue
         members = family.alive()
@@ -142,26 +144,19 @@ def follow_steps(called: bool = False) -> None:
 
 def _follow_staged() -> None:
     """The same of views that the function which is staged took; others wait for its end."""
-
-    def staged(family: Family) -> bool:
-        return any(type(x) is not Tensor and not view_of(x).kept for x in family.alive())
-
-    for family in _taken(staged):
-        if family.cell is None:
-            if not writing.started:
-                start()
-                modes.stage.postpone()  # later calls find what this one took noted
-            begin(family)
+    for family in _watched():
+        staged = [x for x in family.alive() if isinstance(x, Tracer)]
+        if family.cell is not None or all(view_of(x).kept for x in staged):
+            continue
+        if not writing.started:
+            start()
+            modes.stage.postpone()  # later calls find what this one took noted
+        begin(family)
 
 
-def _taken(test: Callable[[Family], bool]) -> list[Family]:
-    """The families of parameters of which views were taken since the last step, as far as asked."""
-    known = [f for r in writing.watched.valuerefs() if (f := r()) is not None]  # at one instant
-    families = [family for family in known if test(family)]
-    for family in families:
-        writing.watched.pop(id(family), None)
-        family.watched = False
-    return families
+def _watched() -> list[Family]:
+    """The families of parameters of which views were taken since the last step."""
+    return [f for r in writing.watched.valuerefs() if (f := r()) is not None]  # at one instant
 
 
 def _is_lent(family: Family) -> bool:

@@ -15,6 +15,7 @@ from numpy import ndarray
 
 from fx.config import modes, writing
 from fx.graph.named import Named
+from fx.levels import Tracer, live
 from fx.modes import level_here
 from fx.prims.compare import stop_gradient
 from fx.prims.shape import reshape, transpose
@@ -125,8 +126,13 @@ class Family:
         return members
 
     def alive(self) -> list[Tensor]:
-        """The views that there are."""
-        return [m for m in [held() for held in self.members] if m is not None]
+        """The views that there are; what a transform that is over has left is none."""
+        return [m for held in self.members if (m := held()) is not None and not _is_over(m)]
+
+
+def _is_over(x: Any) -> bool:
+    """Whether a tensor was a value of a transform that runs no more."""
+    return isinstance(x, Tracer) and x.level != CELL and x.level & ~1 not in live
 
 
 def _GONE() -> None:

@@ -691,3 +691,15 @@ def test_a_number_as_a_place_in_what_is_staged_and_written():
     y9, y10 = f4(x1, 2)
     y11, y12 = f4(y10, 1)
     """)
+
+
+def test_what_data_gave_is_written_by_a_function():
+    twins.agree("""
+    x1 = torch.nn.Parameter(torch.tensor([[0.625, -1.625, 0.875], [0.625, -1.625, 0.0]]))
+    @jit
+    def f5(p6, p7):
+        torch.relu_(p7.data)
+        torch.clamp_(p7.data[0], max=0.5)
+    y8 = f5(x1, x1)
+    y8 = f5(x1, x1)
+    """)

@@ -279,6 +279,32 @@ y, z = f(x)
             twins.agree(text, first=len(view) % 2 == 0)
 
 
+@pytest.mark.parametrize("wrote", [False, True])
+def test_a_view_from_outside_is_told_of_an_average_that_follows(wrote):
+    """Whose cells are rebound all at once, in a call that may not be staged for what it reads."""
+    if wrote:
+        face.zeros(2).view(2, 1).add_(1)
+    found = []
+    for library, jit in ((torch, lambda f: f), (face, lambda f: f), (face, fx.jit)):
+        m = library.nn.Linear(2, 1)
+        library.nn.init.ones_(m.weight)
+        a = library.optim.swa_utils.AveragedModel(m)
+        w, o = a.module.weight[0], library.optim.SGD(m.parameters(), lr=0.5)
+
+        def step(x, m=m, a=a, w=w, o=o):
+            o.zero_grad()
+            m(x).sum().backward()
+            o.step()
+            a.update_parameters(m)
+            return w.detach().clone()
+
+        step, x = jit(step), library.ones(1, 2)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            found.append([(step(x).tolist(), w.tolist()) for _ in range(3)])
+    assert found[1] == found[0] and found[2] == found[0]
+
+
 def test_what_detach_gave_before_a_step_is_returned_as_it_was():
     w = face.nn.Parameter(face.ones(2))
     o = face.optim.SGD([w], lr=0.5)
