@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from fx.config import writing
 from fx.nn.base.module import Module
 from fx.nn.base.skeleton import called, merged, with_values
-from fx.writing import function_of
 
 _HELD = frozenset(["_parameters", "_buffers", "_modules", "_ties"])
 
@@ -27,8 +27,9 @@ def functional_call(
 ) -> Any:
     """Call a Module with other parameters and buffers; see ``fx.nn.functional_call``.
 
-    What its forward does besides is done to the module: it writes buffers that are not given, and
-    into the tensors of those that are; attributes that it assigns are those of the module.
+    What its forward does besides is done to the module: it writes buffers that are not given, and,
+    where ``fx.torch`` is imported, into the tensors of those that are; attributes that it assigns
+    are those of the module.
 
     Example:
         >>> import fx.torch as torch
@@ -46,9 +47,10 @@ def functional_call(
     made = [(x, buffers[k]) for k, x in given.items() if k in buffers and x is not buffers[k]]
     held = [buffer.value for _, buffer in made]
     out = called(copy, args, kwargs)
-    for (x, buffer), value in zip(made, held, strict=True):
-        if buffer.value is not value:
-            function_of("copy_")(x, buffer.value)
+    if writing.enabled:  # else tensors never change
+        for (x, buffer), value in zip(made, held, strict=True):
+            if buffer.value is not value:
+                writing.copy(x, buffer.value)
     originals = {id(twin): owner for owner, twin in pairs}
     for (owner, twin), was in zip(pairs, before, strict=True):
         _carry(owner, twin.__dict__, was, originals)

@@ -260,6 +260,19 @@ def test_functional_call_is_pure():
     assert int(model[1].num_batches_tracked) == 1
 
 
+def test_what_is_given_for_buffers_stays_where_nobody_writes(monkeypatch):
+    from fx.config import writing
+    from fx.nn.utils.stateless import functional_call
+
+    monkeypatch.setattr(writing, "enabled", False)
+    monkeypatch.setattr(writing, "copy", None)
+    norm = fx.nn.BatchNorm1d(2)
+    given = {name: fx.ones(2) for name in ("running_mean", "running_var")}
+    functional_call(norm, given, (fx.arange(8.0).reshape(4, 2),))
+    assert given["running_mean"].tolist() == [1, 1] and norm.running_mean.tolist() == [0, 0]
+    assert norm.num_batches_tracked.item() == 1
+
+
 def test_functional_call_against_torchs():
     ours, theirs = twins(make)
     x, y = batch()
