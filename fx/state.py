@@ -267,16 +267,14 @@ def rebind_all(pairs: Sequence[tuple[Cell, Tensor]]) -> None:
 
     Their views see it, where a program has taken some.
     """
-    if not _rebind_by_stores(pairs):
+    if _rebind_by_stores(pairs):
+        held = [cell.holding(value) for cell, value in pairs]
+        before = [getattr(cell, "value", None) for cell, _ in pairs]  # its end may run anything
+        deque(map(setattr, [cell for cell, _ in pairs], _VALUE, held), 0)  # one call in C
+        del before
+    else:
         for cell, value in pairs:
             cell.rebind(value)
-        if writing.watched:
-            writing.stepped()
-        return
-    held = [cell.holding(value) for cell, value in pairs]
-    before = [getattr(cell, "value", None) for cell, _ in pairs]  # its end may run anything
-    deque(map(setattr, [cell for cell, _ in pairs], _VALUE, held), 0)  # one call in C
-    del before
     if writing.watched:
         writing.stepped()
 

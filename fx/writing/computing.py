@@ -62,19 +62,8 @@ def computing(name: str) -> Callable[..., bool] | None:
         place = own_memory(x, parts)
         if place is None or place.dtype not in dtypes:
             return False
-        if type(other) is not Tensor:
-            if (weak := weak_numbers.get(type(other))) is not None:
-                known = weak.get(place.dtype)
-                if known is not None:
-                    other = known.get(other or repr(other))  # where it was met before
-            elif isinstance(other, Tensor) and other.level == CELL:
-                other = other.read()
-            if type(other) is not Tensor:
-                return False
-        if other._node is not None and modes.record0:
-            return False
-        given = other._a
-        if type(given) is not ndarray or given.dtype is not place.dtype:
+        given = _array(other, place.dtype)
+        if given is None:
             return False
         if alpha is not _NOT_GIVEN:
             weak = weak_numbers.get(type(alpha))

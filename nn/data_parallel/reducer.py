@@ -192,9 +192,8 @@ class Reducer:
         flat = exchange.collective.empty((sum(p.size for p in params),), wide)
         at = 0
         for i, p in zip(bucket, params):
-            held = (
-                None if zeros else self._grad(i)
-            )  # that of earlier passes too, where this has none
+            # that of earlier passes too, where this has none
+            held = None if zeros else self._grad(i)
             if virtual is not None:
                 held = virtual.sum_of(i, p)
             here = flat[at : at + p.size]
